@@ -1,0 +1,26 @@
+# make demo: set up and run the main job on embedded data.   make test: set up and pass the tests.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.ready
+	$(BIN)/bcl demo
+
+test: $(VENV)/.ready lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check bcl bench tests
+	$(BIN)/ruff format --check bcl bench tests
+	$(BIN)/mypy
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bcl needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

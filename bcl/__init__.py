@@ -1,0 +1,33 @@
+"""Online continual learning: Bilevel Continual Learning and its rivals, benchmarks, tables and figures.
+
+Names are loaded when they are first used, so that `import bcl` and `bcl --help` are quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Setting": "bcl.streams",
+    "benchmark": "bcl.streams",
+    "build": "bcl.nets",
+    "method": "bcl.learners",
+    "Learner": "bcl.learners.base",
+    "Finetune": "bcl.learners.finetune",
+    "Offline": "bcl.learners.finetune",
+    "ER": "bcl.learners.er",
+    "BCLSingle": "bcl.learners.bcl",
+    "BCLDual": "bcl.learners.bcl",
+    "save": "bcl.engine.checkpoint",
+    "load": "bcl.engine.checkpoint",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bcl' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,26 @@
+"""Where a run stands in its stream, and what it has measured so far."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Position:
+    """Next: mini-batch `batch` of task `task`. Together with the learner's state it is a whole run."""
+
+    task: int = 0
+    batch: int = 0
+    steps: int = 0  # mini-batches learnt so far
+    seconds: float = 0.0  # spent learning and evaluating so far
+    before: list[float] = field(default_factory=list)  # accuracy on every task before anything was learnt
+    matrix: list[list[float]] = field(default_factory=list)  # a row of accuracies per task learnt
+    log: list[dict[str, Any]] = field(default_factory=list)  # one entry per task
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Position:
+        return cls(**data)

@@ -1,0 +1,45 @@
+"""Mistakes that a user can make and mend. The command line prints them as one line and exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something the user can put right; the message says how."""
+
+
+class InputError(UserError, ValueError):
+    """A value, shape or label that cannot be used."""
+
+
+class UnknownNameError(UserError, KeyError):
+    """A name that does not exist; the message lists those that do."""
+
+    def __str__(self) -> str:  # KeyError would quote the message
+        return str(self.args[0])
+
+
+class MissingDataError(UserError, FileNotFoundError):
+    """A data set or file that is not there."""
+
+
+class DamagedFileError(UserError):
+    """A file that exists and cannot be read as what it should be."""
+
+
+class StorageError(UserError, OSError):
+    """A place that cannot be written to."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """An error for `name`, with the nearest known names first.
+
+    >>> print(unknown("method", "bcl-daul", ["er", "bcl-dual", "bcl-single"]))
+    unknown method 'bcl-daul'; did you mean bcl-dual? (known: er, bcl-dual, bcl-single)
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return UnknownNameError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")

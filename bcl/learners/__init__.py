@@ -1,0 +1,28 @@
+"""One file per algorithm. A new method is one file and one line here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from bcl.errors import unknown
+
+if TYPE_CHECKING:
+    from bcl.learners.base import Learner
+
+METHODS: dict[str, str] = {
+    "finetune": "bcl.learners.finetune:Finetune",
+    "er": "bcl.learners.er:ER",
+    "bcl-single": "bcl.learners.bcl:BCLSingle",
+    "bcl-dual": "bcl.learners.bcl:BCLDual",
+    "offline": "bcl.learners.finetune:Offline",
+}
+
+
+def method(name: str) -> type[Learner]:
+    """The learner class of a method."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    module, _, attribute = METHODS[name].partition(":")
+    learner: type[Learner] = getattr(importlib.import_module(module), attribute)
+    return learner

@@ -1,0 +1,162 @@
+"""What a learner is."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bcl.errors import InputError
+from bcl.learners.hyper import Hyper
+from bcl.memory import Random
+from bcl.nets import mask_logits, reveal, scale_input, visible_at_start
+from bcl.streams import Setting
+
+
+class Learner(nn.Module):
+    """A network that learns from a stream.
+
+    A user calls `observe`, `predict` and, where they know of a boundary, `end_task`. An author writes `step`, which
+    stands beside the method's pseudo-code, and where needed `begin_task` and `end_task`.
+
+    Whole state: weights, memories, counters and random state are parameters or buffers, and the position in the
+    stream is the module's extra state; `state_dict()` is all there is to save.
+
+    A step can be captured: shapes are fixed, nothing reads a value back to Python, and what Python decides (which
+    task it is, whether there is a past to replay) changes at task boundaries alone.
+    """
+
+    Hyper: ClassVar[type[Hyper]]
+    reference: ClassVar[str]
+    scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
+    memory_kind: ClassVar[str] = "none"  # what is stored, in words
+    cost: ClassVar[str] = ""  # forward and backward passes per step, in words
+    joint: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual, an upper bound
+
+    def __init__(self, net: nn.Module, setting: Setting, hyper: Hyper | None = None, **values: Any):
+        super().__init__()
+        if setting.scenario not in self.scenarios:
+            raise InputError(
+                f"{type(self).__name__} does not learn in the {setting.scenario}-incremental scenario; "
+                f"use {' or '.join(self.scenarios)}"
+            )
+        self.net, self.setting = net, setting
+        self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
+        self.visible: Tensor
+        self.register_buffer("visible", visible_at_start(setting))
+        self.random = Random(setting.seed)
+        self.task = -1  # the task that is being learnt; -1 between tasks
+        self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
+
+    # ---- for users -------------------------------------------------------------------------------------------------
+
+    def observe(self, x: Any, y: Any, t: int) -> None:
+        """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays."""
+        x, y = self.check(x, y, t)
+        self.enter(t)
+        self.step(x, y, t)
+
+    @torch.no_grad()
+    def predict(self, x: Any, t: int | None = None) -> Tensor:
+        """Logits [n, classes], with a large negative number where the class may not be answered.
+
+        t must be given in the task-incremental scenario, and makes no difference in the others.
+        """
+        if t is None and self.setting.scenario == "task":
+            raise InputError("task-incremental prediction needs the task: predict(x, t)")
+        if t is not None and not 0 <= t < self.setting.tasks:
+            raise InputError(f"task {t} is not one of 0..{self.setting.tasks - 1}")
+        was_training = self.training
+        self.eval()
+        answer = self.answer(self._samples(x), t or 0)
+        self.train(was_training)
+        return answer
+
+    # ---- for authors -----------------------------------------------------------------------------------------------
+
+    def step(self, x: Tensor, y: Tensor, t: Any) -> None:
+        """One mini-batch of task t: update weights and memories. To be written by every learner; capturable."""
+        raise NotImplementedError
+
+    def begin_task(self, t: int) -> None:
+        """Task t begins, before its first mini-batch."""
+        self.task = t
+        self.seen = (*(s for s in self.seen if s != t), t)
+        reveal(self.visible, self.setting, t)
+
+    def begin_joint(self) -> None:
+        """All tasks are there from the start, for a learner whose batches mix them."""
+        self.train()
+        for t in range(self.setting.tasks):
+            self.begin_task(t)
+
+    def end_task(self, t: int) -> None:
+        """Task t has ended."""
+        del t
+        self.task = -1
+
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        """Masked logits for a prediction, in evaluation mode, without gradient."""
+        return self.logits(x, t)
+
+    def logits(self, x: Tensor, t: int | Tensor) -> Tensor:
+        """The network's logits for samples of task t (or of a task each), masked to what may be answered."""
+        return mask_logits(self.net(scale_input(x, self.setting.input_range)), self.visible[t])
+
+    def weights(self) -> list[nn.Parameter]:
+        return [p for p in self.net.parameters() if p.requires_grad]
+
+    @property
+    def past(self) -> tuple[int, ...]:
+        """The tasks that began before the current one."""
+        return tuple(s for s in self.seen if s != self.task)
+
+    def enter(self, t: int) -> None:
+        """Be in task t, in training mode: close the task before it and begin this one, if that is not done."""
+        if not self.training:
+            self.train()
+        if t != self.task:
+            if self.task >= 0:
+                self.end_task(self.task)
+            self.begin_task(t)
+
+    # ---- state and checks ------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor([self.task, *self.seen])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.task, *seen = state.tolist()
+        self.seen = tuple(seen)
+
+    def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
+        """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
+        if not isinstance(t, int | np.integer) or not 0 <= t < self.setting.tasks:
+            raise InputError(f"task {t!r} is not one of 0..{self.setting.tasks - 1}")
+        x = self._samples(x)
+        y = torch.as_tensor(y, device=x.device)
+        if y.is_floating_point() or y.dtype == torch.bool:
+            raise InputError(f"labels must be integers, not {y.dtype}")
+        y = y.long()
+        if y.shape != x.shape[:1]:
+            raise InputError(f"{tuple(x.shape)[0]} samples need as many labels, not labels of shape {tuple(y.shape)}")
+        allowed = torch.tensor(self.setting.classes[t], device=y.device)
+        strange = y[~torch.isin(y, allowed)]
+        if len(strange):
+            raise InputError(f"label {int(strange[0])} is not a class of task {t}: {list(self.setting.classes[t])}")
+        return x, y
+
+    def _samples(self, x: Any) -> Tensor:
+        x = torch.as_tensor(x, device=self.visible.device)
+        wanted = torch.uint8 if self.setting.dtype == "uint8" else torch.float32
+        if x.dtype != wanted:
+            if wanted == torch.uint8 or x.dtype == torch.bool:
+                raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
+            x = x.to(wanted)
+        if x.shape[1:] != self.setting.shape or x.dim() == 0 or len(x) == 0:
+            raise InputError(f"samples must have shape (n, {', '.join(map(str, self.setting.shape))}), not {tuple(x.shape)}")
+        if x.is_floating_point() and not torch.isfinite(x).all():
+            raise InputError("samples contain NaN or infinite values")
+        return x

@@ -1,0 +1,180 @@
+"""Bilevel Continual Learning: BCL-Dual and BCL-Single."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softmax
+
+from bcl.learners.base import Learner
+from bcl.learners.functional import (
+    cross_entropy,
+    distillation_loss,
+    gradients,
+    interpolate_,
+    sgd_,
+    snapshot,
+    whole_state,
+)
+from bcl.learners.hyper import Hyper, hyper, hypers
+from bcl.learners.replay import replay_logits, ring_memory
+from bcl.memory import Kind, Samples
+from bcl.streams import Setting
+
+
+@hypers
+class BCLDualHyper(Hyper):
+    inner_lr: float = hyper(0.1, "rate of the inner steps and of the look-ahead step", symbol="α", above=0)
+    outer_lr: float = hyper(0.3, "rate of the interpolation towards the fast weights", symbol="β", above=0, high=1)
+    inner_steps: int = hyper(2, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
+    outer_steps: int = hyper(1, "rounds of inner steps, look-ahead and interpolation per batch", symbol="n_outer", low=1)
+    replay_batch: int = hyper(128, "replayed samples per step, at most the episodic slots of one task", low=1)
+    temperature: float = hyper(5.0, "softmax temperature of the distillation", symbol="τ", above=0)
+    distill_weight: float = hyper(100.0, "weight of the distillation; 0 switches it off", symbol="λ", low=0)
+    generalization_share: float = hyper(0.2, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9)
+    # Where the paper and its released code differ. The defaults are the released code's, which gave the paper's figures.
+    carry_gradients: bool = hyper(True, "a step moves along the sum of all gradients since the round began (paper: its own alone)")
+    kl_reduction: str = hyper("classes", "average the distillation over visible classes too, or over the batch alone", choices=("classes", "batch"))
+    redraw: bool = hyper(True, "draw the replay batch anew for every inner step (paper: once per round)")
+    joint_forward: bool = hyper(False, "current and replayed samples in one forward pass (batch norm sees them together)")
+    target_mode: str = hyper("train", "mode of the network that computes the soft targets", choices=("train", "eval"))
+    interpolate: str = hyper("state", "what the outer step covers: batch-norm statistics too, or parameters alone", choices=("state", "parameters"))
+    evicted: str = hyper("train", "a sample that leaves the generalization memory is trained on, or dropped (paper)", choices=("train", "drop"))
+    prefill: bool = hyper(True, "until a task's generalization ring is full, its first sample stands for the empty slots")
+    overflow: str = hyper("cut", "a batch that runs over the ring's end is cut, or wraps around", choices=("cut", "wrap"))
+
+
+@hypers
+class BCLSingleHyper(BCLDualHyper):
+    inner_steps: int = hyper(1, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
+    generalization_share: float = hyper(0.0, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9)
+    carry_gradients: bool = hyper(False, "a step moves along the sum of all gradients since the round began (paper: its own alone)")
+
+
+class BCLDual(Learner):
+    """Bilevel Continual Learning with two memories (Pham et al., Algorithm 1, Eq. 3, 5 and 6).
+
+        x_eval of B_n goes to M_gm; the sample that it evicts joins B_n
+        for j = 1..n_outer:
+            φ <- θ
+            for i = 1..n_inner:   φ <- φ - α ∇[ L(φ, B_n) + L(φ, B_M) + λ KL_τ(stored targets || p_φ on B_M) ]   (Eq. 6)
+            φ <- φ - α ∇ L(φ, M_gm)                                                                      (look-ahead)
+            θ <- θ + β (φ - θ)                                                                                 (Eq. 5)
+        M_er <- M_er ∪ B_n;   when the task is over, its soft targets are stored
+
+    L is cross-entropy, B_M a draw from the episodic memories of earlier tasks, M_gm a draw from the generalization
+    memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one.
+
+    Deviations from the released code: replay never excludes samples because of their number (it drops those whose
+    index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
+    """
+
+    Hyper: Any = BCLDualHyper
+    reference = "Pham et al., Bilevel Continual Learning"
+    memory_kind = "two rings per task (episodic 80 %, generalization 20 %), soft targets"
+    cost = "n_outer x (n_inner on batch + replay, 1 on generalization draw)"
+
+    def __init__(self, net: nn.Module, setting: Setting, hyper: Hyper | None = None, **values: Any):
+        super().__init__(net, setting, hyper, **values)
+        share = self.hyper.generalization_share
+        slots = int(share * setting.memory) or int(share > 0)
+        self.dual = 0 < slots < setting.memory  # a single slot per task cannot be shared
+        targets = {"target": Kind((setting.n_classes,), torch.float32)}
+        self.episodic = ring_memory(setting, setting.memory - slots * self.dual, targets, self.hyper.overflow)
+        if self.dual:
+            self.generalization = ring_memory(setting, slots)
+        self.distilled: Tensor
+        self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        h, weights = self.hyper, self.weights()
+        state = whole_state(self.net) if h.interpolate == "state" else weights
+        if self.dual:
+            x, y = self.exchange(x, y, t)
+        for _ in range(h.outer_steps):
+            slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
+            direction: list[Tensor] = []
+            replay = None
+            for _ in range(h.inner_steps):
+                if self.past and (replay is None or h.redraw):
+                    replay = self.episodic.draw(h.replay_batch, self.episodic.of_others(t), self.random)
+                direction = self.descend(self.inner_loss(x, y, t, replay), weights, direction)
+            if self.dual:
+                samples = self.draw_generalization(t)
+                loss = cross_entropy(self.logits(samples.x, samples.task), samples.y)
+                self.descend(loss, weights, direction)
+            interpolate_(slow, state, h.outer_lr)
+        no_target = torch.zeros(len(y), self.setting.n_classes, device=x.device)
+        self.episodic.write(x, y, t, target=no_target)
+
+    def inner_loss(self, x: Tensor, y: Tensor, t: int, replay: Samples | None) -> Tensor:
+        """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
+        if replay is None:
+            return cross_entropy(self.logits(x, t), y)
+        h = self.hyper
+        current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
+        loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
+        if h.distill_weight:
+            target, visible = self.episodic.get_buffer("target")[replay.slot], self.visible[replay.task]
+            loss = loss + h.distill_weight * distillation_loss(replayed, target, visible, h.temperature, h.kl_reduction)
+        return loss
+
+    def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: list[Tensor]) -> list[Tensor]:
+        """One SGD step; returns the direction that it took."""
+        direction = gradients(loss, weights)
+        if self.hyper.carry_gradients and carried:
+            torch._foreach_add_(direction, carried)
+        sgd_(weights, direction, self.hyper.inner_lr)
+        return direction
+
+    def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
+        """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""
+        memory, first = self.generalization, self.generalization.slots_of(t).start
+        seen = memory.seen[t]
+        oldest = first + torch.where(seen < memory.slots_per_task, 0, seen % memory.slots_per_task)
+        old_x = torch.where(seen == 0, x[0], memory.x[oldest])
+        old_y = torch.where(seen == 0, y[0], memory.y[oldest])
+        memory.write(x[:1], y[:1], t)
+        if self.hyper.evicted == "drop" and len(y) > 1:
+            return x[1:], y[1:]
+        return torch.cat([x[1:], old_x[None]]), torch.cat([y[1:], old_y[None]])
+
+    def draw_generalization(self, t: int) -> Samples:
+        """Samples of all tasks that have begun, the current one included."""
+        memory = self.generalization
+        k = min(self.hyper.replay_batch, len(self.seen) * memory.slots_per_task)
+        if not self.hyper.prefill:
+            return memory.draw(k, memory.filled(), self.random)
+        begun = (memory.seen > 0).repeat_interleave(memory.slots_per_task, output_size=memory.slots)
+        slot = self.random.choose(begun, k)
+        task, place = slot // memory.slots_per_task, slot % memory.slots_per_task
+        return memory.get(torch.where(place < memory.seen[task], slot, slot - place))
+
+    @torch.no_grad()
+    def begin_task(self, t: int) -> None:
+        """Store what the network answers on the memories of the tasks that are over, then begin."""
+        if self.hyper.distill_weight:
+            self.distil()
+        super().begin_task(t)
+        self.distilled[t] = False
+
+    def distil(self) -> None:
+        target = self.episodic.get_buffer("target")
+        self.net.train(self.hyper.target_mode == "train")
+        for s in self.seen:
+            if not self.distilled[s]:
+                slots = torch.nonzero(self.episodic.of_task(s)).flatten()
+                logits = self.logits(self.episodic.x[slots], s)
+                target[slots] = softmax(logits / self.hyper.temperature, dim=1)
+                self.distilled[s] = True
+        self.net.train()
+
+
+class BCLSingle(BCLDual):
+    """BCL with one memory and one inner step (Pham et al., Section 2.4): θ <- θ + β (φ_1 - θ)."""
+
+    Hyper: Any = BCLSingleHyper
+    memory_kind = "ring per task, soft targets"
+    cost = "n_outer x n_inner on batch + replay"

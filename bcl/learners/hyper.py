@@ -1,0 +1,81 @@
+"""Hyper-parameters: one frozen dataclass per learner, each field with its meaning, its symbol and its default."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, dataclass_transform
+
+from bcl.errors import InputError, unknown
+
+H = TypeVar("H", bound="Hyper")
+
+
+def hyper(
+    default: Any,
+    meaning: str,
+    *,
+    symbol: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: Sequence[str] = (),
+) -> Any:
+    """A field: `low` <= value <= `high`, value > `above`, or one of `choices`."""
+    limits = {"low": low, "high": high, "above": above, "choices": tuple(choices)}
+    return dataclasses.field(default=default, metadata={"meaning": meaning, "symbol": symbol, **limits})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(hyper,))
+def hypers(cls: type[H]) -> type[H]:
+    """The decorator of every hyper-parameter class."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hyper:
+    """What all of them can do: check themselves, and be made from text."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check(field, getattr(self, field.name))
+
+    @classmethod
+    def of(cls: type[H], values: Mapping[str, Any]) -> H:
+        """From names and values; values may be text, as the command line gives them."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in values:
+            if name not in fields:
+                raise unknown("hyper-parameter", name, fields)
+        return cls(**{name: _parse(fields[name], value) for name, value in values.items()})
+
+
+def _parse(field: dataclasses.Field[Any], value: Any) -> Any:
+    kind = type(field.default)
+    if isinstance(value, str) and kind is not str:
+        text = value.strip().lower()
+        try:
+            if kind is bool:
+                return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text]
+            return kind(value)
+        except (ValueError, KeyError):
+            words = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+            raise InputError(f"{field.name} is {words[kind.__name__]}, not '{value}'") from None
+    return float(value) if kind is float and type(value) is int else value
+
+
+def _check(field: dataclasses.Field[Any], value: Any) -> None:
+    name, rule, kind = field.name, field.metadata, type(field.default)
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise InputError(f"{name} is a {kind.__name__}, not {value!r}")
+    if rule["choices"] and value not in rule["choices"]:
+        raise unknown(f"value of {name}", str(value), rule["choices"])
+    if kind in (int, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InputError(f"{name} must be a finite number, not {value}")
+        if rule["low"] is not None and value < rule["low"]:
+            raise InputError(f"{name} must be at least {rule['low']}, not {value}")
+        if rule["high"] is not None and value > rule["high"]:
+            raise InputError(f"{name} must be at most {rule['high']}, not {value}")
+        if rule["above"] is not None and value <= rule["above"]:
+            raise InputError(f"{name} must be greater than {rule['above']}, not {value}")

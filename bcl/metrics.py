@@ -1,0 +1,83 @@
+"""From the accuracy matrix to figures. a[i][j]: accuracy on task j's test set after learning task i, in percent.
+
+The definitions are those of the paper's appendix; BWT and FWT are Lopez-Paz & Ranzato's (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Matrix = Sequence[Sequence[float]]
+
+
+def average_accuracy(a: Matrix) -> float:
+    """ACC = 1/T sum_j a[T][j]: the mean over tasks at the end.
+
+    >>> average_accuracy([[90.0, 10.0], [70.0, 80.0]])
+    75.0
+    """
+    return float(np.mean(a[-1]))
+
+
+def forgetting(a: Matrix) -> float | None:
+    """FM = 1/(T-1) sum_{j<T} (max_{l<T} a[l][j] - a[T][j]); 0 for one task, None if only the end was measured.
+
+    >>> forgetting([[90.0, 10.0], [70.0, 80.0]])
+    20.0
+    """
+    m = _square(a)
+    if m is None:
+        return None
+    if len(m) == 1:
+        return 0.0
+    return float(np.mean(m[:-1, :-1].max(0) - m[-1, :-1]))
+
+
+def learning_accuracy(a: Matrix) -> float | None:
+    """LA = 1/T sum_i a[i][i]: the accuracy on each task just after it was learnt."""
+    m = _square(a)
+    return None if m is None else float(np.mean(np.diag(m)))
+
+
+def backward_transfer(a: Matrix) -> float | None:
+    """BWT = 1/(T-1) sum_{j<T} (a[T][j] - a[j][j]); 0 for one task."""
+    m = _square(a)
+    if m is None:
+        return None
+    return float(np.mean(m[-1, :-1] - np.diag(m)[:-1])) if len(m) > 1 else 0.0
+
+
+def forward_transfer(a: Matrix, before: Sequence[float] | None) -> float | None:
+    """FWT = 1/(T-1) sum_{j>1} (a[j-1][j] - b[j]), b: accuracy of the untrained network; 0 for one task."""
+    m = _square(a)
+    if m is None or before is None:
+        return None
+    return float(np.mean(np.diag(m, 1) - np.asarray(before)[1:])) if len(m) > 1 else 0.0
+
+
+def anytime_accuracy(a: Matrix) -> float | None:
+    """The mean over time of the mean accuracy on the tasks seen so far."""
+    m = _square(a)
+    return None if m is None else float(np.mean([m[i, : i + 1].mean() for i in range(len(m))]))
+
+
+def all_metrics(a: Matrix, before: Sequence[float] | None = None) -> dict[str, float | None]:
+    return {
+        "acc": average_accuracy(a),
+        "fm": forgetting(a),
+        "la": learning_accuracy(a),
+        "bwt": backward_transfer(a),
+        "fwt": forward_transfer(a, before),
+        "anytime": anytime_accuracy(a),
+    }
+
+
+def _square(a: Matrix) -> np.ndarray[Any, Any] | None:
+    """The matrix, or None where rows are missing: an offline learner is measured at its end alone."""
+    m = np.asarray(a, dtype=float)
+    if m.ndim != 2 or m.size == 0:
+        raise ValueError("an accuracy matrix has a row per task learnt and a column per task")
+    return m if m.shape[0] == m.shape[1] else None

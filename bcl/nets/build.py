@@ -1,0 +1,38 @@
+"""Networks by name, with weights that depend on the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from bcl.errors import InputError, unknown
+from bcl.nets.mlp import MLP
+from bcl.nets.resnet import ResNet18
+from bcl.streams import Setting
+
+NETS: dict[str, str] = {
+    "mlp": "three hidden layers of 128 (the paper's, for Permuted MNIST)",
+    "resnet18-reduced": "ResNet-18 with 20 base filters and a max-pool after the stem (the paper's, for CIFAR-100)",
+    "resnet18-reduced-plain": "the same without the max-pool (the MIR setting, for CIFAR-10)",
+    "resnet18": "the full ResNet-18 (the paper's, for CUB)",
+}
+
+
+def build(name: str, setting: Setting) -> nn.Module:
+    """The network `name` for a setting. Initial weights come from the setting's seed; no global generator moves."""
+    makers: dict[str, Callable[[int, int], nn.Module]] = {
+        "resnet18-reduced": lambda classes, channels: ResNet18(classes, 20, "pool", channels),
+        "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),
+        "resnet18": lambda classes, channels: ResNet18(classes, 64, "imagenet", channels),
+    }
+    if name not in NETS:
+        raise unknown("network", name, NETS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setting.seed)
+        if name == "mlp":
+            return MLP(setting.shape, setting.n_classes)
+        if len(setting.shape) != 3:
+            raise InputError(f"{name} takes images (channels, height, width), not samples of shape {setting.shape}")
+        return makers[name](setting.n_classes, setting.shape[0])

@@ -1,0 +1,44 @@
+"""The masked head: which logits may be answered, in one place, for training, distillation and prediction."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bcl.streams import Setting
+
+# Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
+HIDDEN = -1e9
+
+
+def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
+    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
+    return logits.float().masked_fill(~visible, HIDDEN)
+
+
+def visible_at_start(setting: Setting) -> Tensor:
+    """`visible[t]` before anything is seen, a boolean row over all classes for each task.
+
+    task: the task's own classes. domain: all classes. class: none yet; `reveal` adds those of each task that begins.
+    """
+    rows = torch.zeros(setting.tasks, setting.n_classes, dtype=torch.bool)
+    if setting.scenario == "domain":
+        rows.fill_(True)
+    elif setting.scenario == "task":
+        for t, classes in enumerate(setting.classes):
+            rows[t, list(classes)] = True
+    return rows
+
+
+def reveal(visible: Tensor, setting: Setting, t: int) -> None:
+    """Task t begins. Class-incremental: its classes become visible to every task, in place."""
+    if setting.scenario == "class":
+        visible[:, list(setting.classes[t])] = True
+
+
+def scale_input(x: Tensor, input_range: tuple[float, float]) -> Tensor:
+    """uint8 samples as the network sees them; float samples are taken as they are."""
+    if x.dtype != torch.uint8:
+        return x
+    low, high = input_range
+    return x.float().mul_((high - low) / 255).add_(low) if low else x.float().mul_(high / 255)

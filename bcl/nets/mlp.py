@@ -1,0 +1,33 @@
+"""The paper's multilayer perceptron."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+
+class MLP(nn.Module):
+    """Linear layers with ReLU between them; Xavier-uniform weights, zero biases (784-128-128-128-10 in the paper)."""
+
+    def __init__(self, shape: Sequence[int], classes: int, hidden: Sequence[int] = (128, 128, 128)):
+        super().__init__()
+        sizes = [math.prod(shape), *hidden]
+        layers: list[nn.Module] = []
+        for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+        self.body = nn.Sequential(*layers)
+        self.fc = nn.Linear(sizes[-1], classes)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def features(self, x: Tensor) -> Tensor:
+        out: Tensor = self.body(x.flatten(1))
+        return out
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.fc(self.features(x))
+        return out

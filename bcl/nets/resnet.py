@@ -1,0 +1,58 @@
+"""ResNet-18: the full one, and the small ones of the continual-learning literature. Key names are torchvision's."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions and a shortcut (He et al., 2016)."""
+
+    def __init__(self, width_in: int, width: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample: nn.Module | None = None
+        if stride != 1 or width_in != width:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out = relu(self.bn1(self.conv1(x)))
+        return relu(self.bn2(self.conv2(out)) + shortcut)
+
+
+class ResNet18(nn.Module):
+    """Four stages of two blocks.
+
+    width:   filters of the first stage; 64 in the full network, 20 in the reduced one.
+    stem:    "imagenet": 7x7 stride 2 and a max-pool; "pool": 3x3 and a max-pool; "plain": 3x3 alone.
+    """
+
+    def __init__(self, classes: int, width: int = 20, stem: str = "pool", channels: int = 3):
+        super().__init__()
+        if stem == "imagenet":
+            self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False)
+        else:
+            self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.Identity() if stem == "plain" else nn.MaxPool2d(3, 2, 1)
+        self.layer1 = nn.Sequential(Block(width, width, 1), Block(width, width, 1))
+        self.layer2 = nn.Sequential(Block(width, 2 * width, 2), Block(2 * width, 2 * width, 1))
+        self.layer3 = nn.Sequential(Block(2 * width, 4 * width, 2), Block(4 * width, 4 * width, 1))
+        self.layer4 = nn.Sequential(Block(4 * width, 8 * width, 2), Block(8 * width, 8 * width, 1))
+        self.fc = nn.Linear(8 * width, classes)
+
+    def features(self, x: Tensor) -> Tensor:
+        x = self.maxpool(relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return x.mean((2, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.fc(self.features(x))
+        return out

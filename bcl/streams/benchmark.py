@@ -1,0 +1,158 @@
+"""Benchmarks: a data set cut into tasks. Those of the paper, and small ones on embedded data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bcl.errors import InputError, unknown
+from bcl.streams.dataset import Array, Dataset, digits
+from bcl.streams.setting import SCENARIOS, Setting
+from bcl.streams.stream import Stream, TaskPlan
+
+# Purposes of the generators that a seed owns: one each, so that changing one draw never moves another.
+CLASS_ORDER, PERMUTATION, ARRIVAL = range(3)
+PARTS = ("learn", "tune")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How a data set becomes tasks. The defaults of a run on it are the paper's."""
+
+    name: str
+    dataset: str
+    kind: str  # permuted: a pixel permutation per task; split: new classes per task
+    learning_tasks: int
+    tuning_tasks: int  # for choosing hyper-parameters; no learning task shares data with them
+    classes_per_task: int
+    scenario: str
+    net: str
+    memory: int  # slots per task
+    summary: str
+    batch_size: int = 10
+    input_range: tuple[float, float] = (0.0, 1.0)
+    shuffled_classes: bool = True  # the class order depends on the seed
+    held_out: float = 0.0  # share of the training samples kept for tuning, where all classes are learnt
+
+    def stream(
+        self,
+        seed: int,
+        *,
+        part: str = "learn",
+        scenario: str | None = None,
+        tasks: int | None = None,
+        samples: int | None = None,
+        memory: int | None = None,
+    ) -> Stream:
+        """The stream of one seed: the same call gives the same stream, on every machine."""
+        if part not in PARTS:
+            raise unknown("part", part, PARTS)
+        available = self.learning_tasks if part == "learn" else self.tuning_tasks
+        tasks = available if tasks is None else tasks
+        if not 1 <= tasks <= available:
+            raise InputError(f"{self.name} has 1 to {available} {part}ing tasks, not {tasks}")
+        if samples is not None and samples < 1:
+            raise InputError(f"samples must be at least 1 per task, not {samples}")
+        if seed < 0:
+            raise InputError(f"a seed is 0 or more, not {seed}")
+        dataset = load(self.dataset)
+        if self.kind == "permuted":
+            plans = self._permuted(dataset, seed, part, tasks, samples)
+        else:
+            plans = self._split(dataset, seed, part, tasks, samples)
+        scenario = self.scenario if scenario is None else scenario
+        if scenario not in SCENARIOS:
+            raise unknown("scenario", scenario, SCENARIOS)
+        setting = Setting(
+            scenario,
+            _columns(scenario, [len(plan.classes) for plan in plans]),
+            dataset.train_x.shape[1:],
+            dtype="uint8",
+            memory=self.memory if memory is None else memory,
+            batch_size=self.batch_size,
+            input_range=self.input_range,
+            seed=seed,
+        )
+        return Stream(dataset, plans, setting)
+
+    def _permuted(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+        """Every task is the whole data set under a pixel permutation of its own (Lopez-Paz & Ranzato, 2017)."""
+        pixels = np.random.default_rng([seed, PERMUTATION, PARTS.index(part)])
+        arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
+        size = int(np.prod(data.train_x.shape[1:]))
+        plan = TaskPlan(np.arange(0), np.arange(len(data.test_y)), np.arange(len(data.classes)))
+        return [
+            replace(plan, train=arrival.permutation(len(data.train_y))[:samples], pixels=pixels.permutation(size))
+            for _ in range(tasks)
+        ]
+
+    def _split(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+        """Every task brings classes of its own. The tuning classes are the same for every seed, so that no seed's
+        learning tasks were ever tuned on; where all classes are learnt, samples are held out for tuning instead."""
+        arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
+        classes = np.arange(len(data.classes))
+        if not self.held_out:
+            tuning = np.random.default_rng([0, CLASS_ORDER, 1]).permutation(classes)
+            cut = self.tuning_tasks * self.classes_per_task
+            classes = np.sort(tuning[:cut] if part == "tune" else tuning[cut:])
+        if self.shuffled_classes:
+            classes = np.random.default_rng([seed, CLASS_ORDER]).permutation(classes)
+        plans = []
+        for t in range(tasks):
+            mine = classes[t * self.classes_per_task : (t + 1) * self.classes_per_task]
+            train = np.flatnonzero(np.isin(data.train_y, mine))
+            test = np.flatnonzero(np.isin(data.test_y, mine))
+            if self.held_out:
+                train, held = _hold_out(data.train_y, train, self.held_out)
+                if part == "tune":
+                    train, test = _hold_out(data.train_y, held, 0.25)
+            train = arrival.permutation(train)[:samples]
+            plans.append(TaskPlan(train, test, mine, test_from_train=bool(self.held_out) and part == "tune"))
+        return plans
+
+
+def _columns(scenario: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The logits of each task: shared by all tasks when the scenario is domain-incremental, else its own."""
+    if scenario == "domain":
+        return tuple(tuple(range(size)) for size in sizes)
+    ends = np.cumsum(sizes)
+    return tuple(tuple(range(int(end) - size, int(end))) for size, end in zip(sizes, ends, strict=True))
+
+
+def _hold_out(labels: Array, index: Array, share: float) -> tuple[Array, Array]:
+    """Split `index` in two, the same share of every class in the second; the same split for every seed."""
+    draw = np.random.default_rng(0)
+    held = np.zeros(len(index), dtype=bool)
+    for c in np.unique(labels[index]):
+        members = np.flatnonzero(labels[index] == c)
+        held[draw.permutation(members)[: round(len(members) * share)]] = True
+    return index[~held], index[held]
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    b.name: b
+    for b in (
+        Benchmark(
+            "permuted-digits", "digits", "permuted", 10, 3, 10, "domain", "mlp", 50,
+            "8x8 digits, each task under its own pixel permutation; embedded",
+        ),
+        Benchmark(
+            "split-digits", "digits", "split", 5, 5, 2, "task", "mlp", 20,
+            "8x8 digits, two new classes per task; embedded", held_out=1 / 3,
+        ),
+    )
+}  # fmt: skip
+
+
+def benchmark(name: str) -> Benchmark:
+    if name not in BENCHMARKS:
+        raise unknown("benchmark", name, BENCHMARKS)
+    return BENCHMARKS[name]
+
+
+def load(dataset: str) -> Dataset:
+    if dataset == "digits":
+        return digits()
+    raise unknown("data set", dataset, ("digits",))
