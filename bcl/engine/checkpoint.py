@@ -34,7 +34,9 @@ def write_atomically(path: Path_, data: bytes) -> None:
     except OSError as error:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; choose another place or free some space") from error
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; choose another place or free some space"
+        ) from error
 
 
 def save(module: nn.Module, path: Path_, about: dict[str, Any] | None = None) -> None:

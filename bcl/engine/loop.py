@@ -79,7 +79,7 @@ class Loop:
         for batch in range(self.position.batch, -(-len(visits) // size)):
             self._tick(batch)
             chosen: Tensor = visits[batch * size : (batch + 1) * size]
-            self.learner.step(x[chosen], y[chosen], t[chosen])
+            self.learner.step(x.index_select(0, chosen), y[chosen], t[chosen])
             self.position.steps += 1
         if not self.position.matrix:
             self._measure(len(self.stream))

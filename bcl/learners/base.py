@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
-from bcl.learners.hyper import Hyper
+from bcl.learners.hyper import HyperParameters
 from bcl.memory import Random
 from bcl.nets import mask_logits, reveal, scale_input, visible_at_start
 from bcl.streams import Setting
@@ -19,7 +19,8 @@ class Learner(nn.Module):
     """A network that learns from a stream.
 
     A user calls `observe`, `predict` and, where they know of a boundary, `end_task`. An author writes `step`, which
-    stands beside the method's pseudo-code, and where needed `begin_task` and `end_task`.
+    stands beside the method's pseudo-code, `setup` for what it keeps, and where needed `begin_task` and `end_task`.
+    `observe` is a check of the batch and a `step`; the engine checks a task's data once and calls, or captures, `step`.
 
     Whole state: weights, memories, counters and random state are parameters or buffers, and the position in the
     stream is the module's extra state; `state_dict()` is all there is to save.
@@ -28,20 +29,17 @@ class Learner(nn.Module):
     task it is, whether there is a past to replay) changes at task boundaries alone.
     """
 
-    Hyper: ClassVar[type[Hyper]]
+    Hyper: ClassVar[type[HyperParameters]]
     reference: ClassVar[str]
     scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
     memory_kind: ClassVar[str] = "none"  # what is stored, in words
     cost: ClassVar[str] = ""  # forward and backward passes per step, in words
     joint: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual, an upper bound
 
-    def __init__(self, net: nn.Module, setting: Setting, hyper: Hyper | None = None, **values: Any):
+    def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
         super().__init__()
         if setting.scenario not in self.scenarios:
-            raise InputError(
-                f"{type(self).__name__} does not learn in the {setting.scenario}-incremental scenario; "
-                f"use {' or '.join(self.scenarios)}"
-            )
+            raise InputError(self.refusal(setting.scenario))
         self.net, self.setting = net, setting
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.visible: Tensor
@@ -49,12 +47,14 @@ class Learner(nn.Module):
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
+        self.setup()
 
     # ---- for users -------------------------------------------------------------------------------------------------
 
     def observe(self, x: Any, y: Any, t: int) -> None:
         """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays."""
         x, y = self.check(x, y, t)
+        t = int(t)
         self.enter(t)
         self.step(x, y, t)
 
@@ -68,13 +68,17 @@ class Learner(nn.Module):
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
         if t is not None and not 0 <= t < self.setting.tasks:
             raise InputError(f"task {t} is not one of 0..{self.setting.tasks - 1}")
-        was_training = self.training
+        x, was_training = self._samples(x), self.training
         self.eval()
-        answer = self.answer(self._samples(x), t or 0)
-        self.train(was_training)
-        return answer
+        try:
+            return self.answer(x, t or 0)
+        finally:
+            self.train(was_training)
 
     # ---- for authors -----------------------------------------------------------------------------------------------
+
+    def setup(self) -> None:
+        """Make the memories and buffers that the learner keeps; called once, at the end of the construction."""
 
     def step(self, x: Tensor, y: Tensor, t: Any) -> None:
         """One mini-batch of task t: update weights and memories. To be written by every learner; capturable."""
@@ -122,6 +126,11 @@ class Learner(nn.Module):
                 self.end_task(self.task)
             self.begin_task(t)
 
+    @classmethod
+    def refusal(cls, scenario: str) -> str:
+        """Why the method does not learn in a scenario, and what to use instead."""
+        return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
+
     # ---- state and checks ------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Tensor:
@@ -136,27 +145,36 @@ class Learner(nn.Module):
         if not isinstance(t, int | np.integer) or not 0 <= t < self.setting.tasks:
             raise InputError(f"task {t!r} is not one of 0..{self.setting.tasks - 1}")
         x = self._samples(x)
-        y = torch.as_tensor(y, device=x.device)
+        y = _tensor("labels", y, x.device)
         if y.is_floating_point() or y.dtype == torch.bool:
             raise InputError(f"labels must be integers, not {y.dtype}")
         y = y.long()
         if y.shape != x.shape[:1]:
-            raise InputError(f"{tuple(x.shape)[0]} samples need as many labels, not labels of shape {tuple(y.shape)}")
+            raise InputError(f"{len(x)} samples need as many labels, not labels of shape {tuple(y.shape)}")
         allowed = torch.tensor(self.setting.classes[t], device=y.device)
         strange = y[~torch.isin(y, allowed)]
         if len(strange):
             raise InputError(f"label {int(strange[0])} is not a class of task {t}: {list(self.setting.classes[t])}")
         return x, y
 
-    def _samples(self, x: Any) -> Tensor:
-        x = torch.as_tensor(x, device=self.visible.device)
+    def _samples(self, samples: Any) -> Tensor:
+        x = _tensor("samples", samples, self.visible.device)
         wanted = torch.uint8 if self.setting.dtype == "uint8" else torch.float32
         if x.dtype != wanted:
             if wanted == torch.uint8 or x.dtype == torch.bool:
                 raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
             x = x.to(wanted)
         if x.shape[1:] != self.setting.shape or x.dim() == 0 or len(x) == 0:
-            raise InputError(f"samples must have shape (n, {', '.join(map(str, self.setting.shape))}), not {tuple(x.shape)}")
+            raise InputError(
+                f"samples must have shape (n, {', '.join(map(str, self.setting.shape))}), not {tuple(x.shape)}"
+            )
         if x.is_floating_point() and not torch.isfinite(x).all():
             raise InputError("samples contain NaN or infinite values")
         return x
+
+
+def _tensor(what: str, values: Any, device: torch.device) -> Tensor:
+    try:
+        return torch.as_tensor(values, device=device)
+    except (TypeError, ValueError) as error:  # text, objects, rows of unequal length
+        raise InputError(f"{what} must be a tensor or an array of numbers: {str(error).splitlines()[0]}") from None

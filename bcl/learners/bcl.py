@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,39 +18,66 @@ from bcl.learners.functional import (
     snapshot,
     whole_state,
 )
-from bcl.learners.hyper import Hyper, hyper, hypers
-from bcl.learners.replay import replay_logits, ring_memory
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import draw_replay, replay_logits, ring_memory
 from bcl.memory import Kind, Samples
-from bcl.streams import Setting
 
 
 @hypers
-class BCLDualHyper(Hyper):
+class BCLDualHyper(HyperParameters):
     inner_lr: float = hyper(0.1, "rate of the inner steps and of the look-ahead step", symbol="α", above=0)
     outer_lr: float = hyper(0.3, "rate of the interpolation towards the fast weights", symbol="β", above=0, high=1)
     inner_steps: int = hyper(2, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
-    outer_steps: int = hyper(1, "rounds of inner steps, look-ahead and interpolation per batch", symbol="n_outer", low=1)
+    outer_steps: int = hyper(
+        1, "rounds of inner steps, look-ahead and interpolation per batch", symbol="n_outer", low=1
+    )
     replay_batch: int = hyper(128, "replayed samples per step, at most the episodic slots of one task", low=1)
     temperature: float = hyper(5.0, "softmax temperature of the distillation", symbol="τ", above=0)
     distill_weight: float = hyper(100.0, "weight of the distillation; 0 switches it off", symbol="λ", low=0)
-    generalization_share: float = hyper(0.2, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9)
-    # Where the paper and its released code differ. The defaults are the released code's, which gave the paper's figures.
-    carry_gradients: bool = hyper(True, "a step moves along the sum of all gradients since the round began (paper: its own alone)")
-    kl_reduction: str = hyper("classes", "average the distillation over visible classes too, or over the batch alone", choices=("classes", "batch"))
+    generalization_share: float = hyper(
+        0.2, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9
+    )
+    # Where the paper and its released code differ. The defaults are the released code's: they gave the paper's figures.
+    carry_gradients: bool = hyper(
+        True, "a step moves along the sum of all gradients since the round began (paper: its own alone)"
+    )
+    kl_reduction: str = hyper(
+        "classes",
+        "average the distillation over visible classes too, or over the batch alone",
+        choices=("classes", "batch"),
+    )
     redraw: bool = hyper(True, "draw the replay batch anew for every inner step (paper: once per round)")
-    joint_forward: bool = hyper(False, "current and replayed samples in one forward pass (batch norm sees them together)")
+    joint_forward: bool = hyper(
+        False, "current and replayed samples in one forward pass (batch norm sees them together)"
+    )
     target_mode: str = hyper("train", "mode of the network that computes the soft targets", choices=("train", "eval"))
-    interpolate: str = hyper("state", "what the outer step covers: batch-norm statistics too, or parameters alone", choices=("state", "parameters"))
-    evicted: str = hyper("train", "a sample that leaves the generalization memory is trained on, or dropped (paper)", choices=("train", "drop"))
-    prefill: bool = hyper(True, "until a task's generalization ring is full, its first sample stands for the empty slots")
-    overflow: str = hyper("cut", "a batch that runs over the ring's end is cut, or wraps around", choices=("cut", "wrap"))
+    interpolate: str = hyper(
+        "state",
+        "what the outer step covers: batch-norm statistics too, or parameters alone",
+        choices=("state", "parameters"),
+    )
+    evicted: str = hyper(
+        "train",
+        "a sample that leaves the generalization memory is trained on, or dropped (paper)",
+        choices=("train", "drop"),
+    )
+    prefill: bool = hyper(
+        True, "until a task's generalization ring is full, its first sample stands for the empty slots"
+    )
+    overflow: str = hyper(
+        "cut", "a batch that runs over the ring's end is cut, or wraps around", choices=("cut", "wrap")
+    )
 
 
 @hypers
 class BCLSingleHyper(BCLDualHyper):
     inner_steps: int = hyper(1, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
-    generalization_share: float = hyper(0.0, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9)
-    carry_gradients: bool = hyper(False, "a step moves along the sum of all gradients since the round began (paper: its own alone)")
+    generalization_share: float = hyper(
+        0.0, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9
+    )
+    carry_gradients: bool = hyper(
+        False, "a step moves along the sum of all gradients since the round began (paper: its own alone)"
+    )
 
 
 class BCLDual(Learner):
@@ -71,14 +98,13 @@ class BCLDual(Learner):
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
     """
 
-    Hyper: Any = BCLDualHyper
+    Hyper: ClassVar[type[HyperParameters]] = BCLDualHyper
     reference = "Pham et al., Bilevel Continual Learning"
     memory_kind = "two rings per task (episodic 80 %, generalization 20 %), soft targets"
     cost = "n_outer x (n_inner on batch + replay, 1 on generalization draw)"
 
-    def __init__(self, net: nn.Module, setting: Setting, hyper: Hyper | None = None, **values: Any):
-        super().__init__(net, setting, hyper, **values)
-        share = self.hyper.generalization_share
+    def setup(self) -> None:
+        setting, share = self.setting, self.hyper.generalization_share
         slots = int(share * setting.memory) or int(share > 0)
         self.dual = 0 < slots < setting.memory  # a single slot per task cannot be shared
         targets = {"target": Kind((setting.n_classes,), torch.float32)}
@@ -99,10 +125,10 @@ class BCLDual(Learner):
             replay = None
             for _ in range(h.inner_steps):
                 if self.past and (replay is None or h.redraw):
-                    replay = self.episodic.draw(h.replay_batch, self.episodic.of_others(t), self.random)
+                    replay = draw_replay(self.episodic, h.replay_batch, t, self.random)
                 direction = self.descend(self.inner_loss(x, y, t, replay), weights, direction)
             if self.dual:
-                samples = self.draw_generalization(t)
+                samples = self.draw_generalization()
                 loss = cross_entropy(self.logits(samples.x, samples.task), samples.y)
                 self.descend(loss, weights, direction)
             interpolate_(slow, state, h.outer_lr)
@@ -134,14 +160,14 @@ class BCLDual(Learner):
         memory, first = self.generalization, self.generalization.slots_of(t).start
         seen = memory.seen[t]
         oldest = first + torch.where(seen < memory.slots_per_task, 0, seen % memory.slots_per_task)
-        old_x = torch.where(seen == 0, x[0], memory.x[oldest])
-        old_y = torch.where(seen == 0, y[0], memory.y[oldest])
+        old = memory.get(oldest[None])
+        old_x, old_y = torch.where(seen == 0, x[:1], old.x), torch.where(seen == 0, y[:1], old.y)
         memory.write(x[:1], y[:1], t)
         if self.hyper.evicted == "drop" and len(y) > 1:
             return x[1:], y[1:]
-        return torch.cat([x[1:], old_x[None]]), torch.cat([y[1:], old_y[None]])
+        return torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])
 
-    def draw_generalization(self, t: int) -> Samples:
+    def draw_generalization(self) -> Samples:
         """Samples of all tasks that have begun, the current one included."""
         memory = self.generalization
         k = min(self.hyper.replay_batch, len(self.seen) * memory.slots_per_task)
@@ -175,6 +201,6 @@ class BCLDual(Learner):
 class BCLSingle(BCLDual):
     """BCL with one memory and one inner step (Pham et al., Section 2.4): θ <- θ + β (φ_1 - θ)."""
 
-    Hyper: Any = BCLSingleHyper
+    Hyper = BCLSingleHyper
     memory_kind = "ring per task, soft targets"
     cost = "n_outer x n_inner on batch + replay"

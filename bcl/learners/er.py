@@ -6,15 +6,17 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
-from bcl.learners.hyper import Hyper, hyper, hypers
-from bcl.learners.replay import replay_logits, ring_memory
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import draw_replay, replay_logits, ring_memory
 
 
 @hypers
-class ERHyper(Hyper):
+class ERHyper(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
-    joint_forward: bool = hyper(False, "current and replayed samples in one forward pass (batch norm sees them together)")
+    joint_forward: bool = hyper(
+        False, "current and replayed samples in one forward pass (batch norm sees them together)"
+    )
 
 
 class ER(Learner):
@@ -31,14 +33,13 @@ class ER(Learner):
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
 
-    def __init__(self, net, setting, hyper=None, **values):  # type: ignore[no-untyped-def]
-        super().__init__(net, setting, hyper, **values)
-        self.memory = ring_memory(setting, setting.memory)
+    def setup(self) -> None:
+        self.memory = ring_memory(self.setting, self.setting.memory)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         weights = self.weights()
         if self.past:
-            replay = self.memory.draw(self.hyper.replay_batch, self.memory.of_others(t), self.random)
+            replay = draw_replay(self.memory, self.hyper.replay_batch, t, self.random)
             current, replayed = replay_logits(self, x, t, replay, self.hyper.joint_forward)
             loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
         else:

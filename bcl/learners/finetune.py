@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
-from bcl.learners.hyper import Hyper, hyper, hypers
+from bcl.learners.hyper import HyperParameters, hyper, hypers
 
 
 @hypers
-class FinetuneHyper(Hyper):
+class FinetuneHyper(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
 
 
 class Finetune(Learner):
     """Plain SGD on the stream, nothing against forgetting: the lower bound."""
 
-    Hyper = FinetuneHyper
+    Hyper: ClassVar[type[HyperParameters]] = FinetuneHyper
     reference = "lower bound"
     cost = "1 forward and backward on the batch"
 

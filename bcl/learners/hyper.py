@@ -8,7 +8,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from bcl.errors import InputError, unknown
 
-H = TypeVar("H", bound="Hyper")
+H = TypeVar("H", bound="HyperParameters")
 
 
 def hyper(
@@ -33,7 +33,7 @@ def hypers(cls: type[H]) -> type[H]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Hyper:
+class HyperParameters:
     """What all of them can do: check themselves, and be made from text."""
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Hyper:
 
 
 def _parse(field: dataclasses.Field[Any], value: Any) -> Any:
-    kind = type(field.default)
+    kind: Any = type(field.default)
     if isinstance(value, str) and kind is not str:
         text = value.strip().lower()
         try:

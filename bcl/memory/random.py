@@ -18,6 +18,7 @@ _FIRST, _SECOND = _signed(0xBF58476D1CE4E5B9), _signed(0x94D049BB133111EB)
 
 def _mix(z: int) -> int:
     mask = (1 << 64) - 1
+    z &= mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
     return z ^ (z >> 31)
@@ -47,7 +48,7 @@ class Random(nn.Module):
         """k indices among those where `eligible` holds, uniform without replacement, in random order.
 
         Where fewer than k are eligible each is repeated as evenly as possible, so that the shape never depends on
-        values. k is at most the length of `eligible`, and at least one must be eligible for the result to mean anything.
+        values. At least one must be eligible for the result to mean anything; at most len(eligible) are drawn.
         """
         keys = self.integers(len(eligible)).masked_fill_(~eligible, -1)
         order = keys.topk(min(k, len(eligible))).indices

@@ -33,17 +33,15 @@ class RingMemory(Memory):
 
     def write(self, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
         n, size = len(y), self.slots_per_task
-        keep = min(n, size)  # of a batch larger than the ring, the latest
-        ahead = torch.arange(n - keep, n, device=y.device)
-        start = self.seen[t]
+        place = self.seen[t] % size + torch.arange(n, device=y.device)
         if self.overflow == "wrap":
-            slot = t * size + (start + ahead) % size
+            late = torch.arange(n, device=y.device) >= n - size  # of a batch larger than the ring, the latest stay
+            slot = torch.where(late, t * size + place % size, self.slots)
             self.seen[t] += n
         else:
-            place = start % size + torch.arange(keep, device=y.device)
             slot = torch.where(place < size, t * size + place, self.slots)
-            self.seen[t] += torch.clamp(size - start % size, max=keep)
-        self.put(slot, x[n - keep :], y[n - keep :], t, **{name: v[n - keep :] for name, v in extra.items()})
+            self.seen[t] += torch.clamp(size - self.seen[t] % size, max=n)
+        self.put(slot, x, y, t, **extra)
 
     def slots_of(self, t: int) -> slice:
         return slice(t * self.slots_per_task, (t + 1) * self.slots_per_task)

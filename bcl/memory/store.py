@@ -77,4 +77,5 @@ class Memory(nn.Module):
         return self.get(random.choose(eligible, k))
 
     def get(self, slot: Tensor) -> Samples:
-        return Samples(self.x[slot], self.y[slot], self.task[slot], slot)
+        x, y, task = (field.index_select(0, slot) for field in (self.x, self.y, self.task))
+        return Samples(x, y, task, slot)

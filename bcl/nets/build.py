@@ -30,7 +30,7 @@ def build(name: str, setting: Setting) -> nn.Module:
     if name not in NETS:
         raise unknown("network", name, NETS)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(setting.seed)
+        torch.default_generator.manual_seed(setting.seed)  # the CPU's alone: torch.manual_seed moves the GPUs' too
         if name == "mlp":
             return MLP(setting.shape, setting.n_classes)
         if len(setting.shape) != 3:

@@ -41,4 +41,5 @@ def scale_input(x: Tensor, input_range: tuple[float, float]) -> Tensor:
     if x.dtype != torch.uint8:
         return x
     low, high = input_range
-    return x.float().mul_((high - low) / 255).add_(low) if low else x.float().mul_(high / 255)
+    scaled = x.float().mul_((high - low) / 255)
+    return scaled.add_(low) if low else scaled

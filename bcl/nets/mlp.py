@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -15,7 +16,7 @@ class MLP(nn.Module):
         super().__init__()
         sizes = [math.prod(shape), *hidden]
         layers: list[nn.Module] = []
-        for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
+        for fan_in, fan_out in pairwise(sizes):
             layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
         self.body = nn.Sequential(*layers)
         self.fc = nn.Linear(sizes[-1], classes)

@@ -122,12 +122,14 @@ def _columns(scenario: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]
 
 
 def _hold_out(labels: Array, index: Array, share: float) -> tuple[Array, Array]:
-    """Split `index` in two, the same share of every class in the second; the same split for every seed."""
-    draw = np.random.default_rng(0)
+    """Split `index` in two, the same share of every class in the second.
+
+    A class is split alike whatever classes share its task, hence for every seed: what one seed tunes on no seed learns.
+    """
     held = np.zeros(len(index), dtype=bool)
     for c in np.unique(labels[index]):
         members = np.flatnonzero(labels[index] == c)
-        held[draw.permutation(members)[: round(len(members) * share)]] = True
+        held[np.random.default_rng(int(c)).permutation(members)[: round(len(members) * share)]] = True
     return index[~held], index[held]
 
 

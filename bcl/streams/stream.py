@@ -71,5 +71,3 @@ class Stream:
         column = np.full(max(int(labels.max()), int(plan.classes.max())) + 1, -1)
         column[plan.classes] = self.setting.classes[t]
         return x, column[labels[index]]
-
-

@@ -1,0 +1,1 @@
+"""A run, many runs, the run store, tuning."""

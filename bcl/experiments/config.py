@@ -1,0 +1,106 @@
+"""A run, as data: everything that determines its result, and the name that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import bcl
+from bcl.errors import InputError, unknown
+from bcl.experiments.presets import preset
+from bcl.streams import SCENARIOS, benchmark
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One method on one benchmark with one seed. Nothing is left to a default: `resolve` has filled all in."""
+
+    benchmark: str
+    scenario: str
+    method: str
+    seed: int
+    tasks: int
+    samples: int | None  # training samples per task; None: all
+    memory: int  # slots per task
+    batch_size: int
+    net: str
+    device: str
+    part: str  # learn, or tune
+    hyper: dict[str, Any]
+
+    @classmethod
+    def resolve(
+        cls,
+        benchmark_name: str,
+        method_name: str,
+        seed: int,
+        *,
+        scenario: str | None = None,
+        tasks: int | None = None,
+        samples: int | None = None,
+        memory: int | None = None,
+        net: str | None = None,
+        device: str = "cpu",
+        part: str = "learn",
+        overrides: Mapping[str, Any] | None = None,
+    ) -> RunConfig:
+        """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
+        from bcl.learners import method
+
+        home = benchmark(benchmark_name)
+        scenario = scenario or home.scenario
+        if scenario not in SCENARIOS:
+            raise unknown("scenario", scenario, SCENARIOS)
+        learner = method(method_name)
+        if scenario not in learner.scenarios:
+            raise InputError(learner.refusal(scenario))
+        stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
+        chosen = {**preset(benchmark_name, scenario, home.scenario, method_name), **(overrides or {})}
+        return cls(
+            benchmark_name,
+            scenario,
+            method_name,
+            seed,
+            len(stream),
+            samples,
+            stream.setting.memory,
+            stream.setting.batch_size,
+            net or home.net,
+            device,
+            part,
+            asdict(learner.Hyper.of(chosen)),
+        )
+
+    @property
+    def id(self) -> str:
+        """A readable name with a digest of all that determines the result, the learner's own source included."""
+        from bcl.learners import method
+
+        source = Path(inspect.getfile(method(self.method))).read_bytes()
+        whole = {**asdict(self), "bcl": bcl.__version__, "source": hashlib.sha256(source).hexdigest()}
+        digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        return f"{self.method}-seed{self.seed}-{digest[:12]}"
+
+    @property
+    def command(self) -> str:
+        """The command that runs this again, from nothing."""
+        words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
+        words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]
+        if self.samples is not None:
+            words += ["--samples", str(self.samples)]
+        for name, value in self.hyper.items():
+            words += ["--set", f"{name}={value}"]
+        return shlex.join(words)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
+        return cls(**{field.name: data[field.name] for field in fields(cls)})

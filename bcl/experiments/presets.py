@@ -1,0 +1,36 @@
+"""Hyper-parameters that were chosen on the tuning tasks, as data.
+
+Those of the package are in suites/hyper.yaml; those that `bcl tune` found here, in runs/hyper.yaml, come first.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcl.errors import DamagedFileError
+
+OWN = Path("runs/hyper.yaml")
+
+
+def _tables() -> list[dict[str, dict[str, dict[str, Any]]]]:
+    texts = [files("bcl").joinpath("suites/hyper.yaml").read_text(encoding="utf-8")]
+    try:
+        if OWN.is_file():
+            texts.insert(0, OWN.read_text(encoding="utf-8"))
+        return [yaml.safe_load(text) or {} for text in texts]
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({str(error).splitlines()[0]})") from error
+
+
+def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:
+    """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults)."""
+    for name in (scenario, default_scenario):
+        for table in _tables():
+            values = table.get(benchmark, {}).get(name, {}).get(method)
+            if values is not None:
+                return dict(values)
+    return {}

@@ -1,0 +1,67 @@
+"""Progress on standard error: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+class Watch:
+    """Called with (index of the run, steps done, steps in all)."""
+
+    def __init__(self, labels: Sequence[str], every: float = 5.0):
+        self.labels, self.every = labels, every
+        self.done = [0] * len(labels)
+        self.total = [0] * len(labels)
+        self.started = self.spoke = time.monotonic()
+        self.first: int | None = None
+        self.bars: Progress | None = None
+        self.ids: dict[int, TaskID] = {}
+
+    def __enter__(self) -> Watch:
+        if sys.stderr.isatty():
+            self.bars = Progress(
+                TextColumn("{task.description}", justify="right"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def __call__(self, index: int, done: int, total: int) -> None:
+        fresh = self.total[index] == 0
+        self.done[index], self.total[index] = done, total
+        if self.first is None:
+            self.first = sum(self.done)
+        now = time.monotonic()
+        if self.bars is not None:
+            if fresh:
+                self.ids[index] = self.bars.add_task(self.labels[index], total=total, completed=done, rate="")
+            rate = self.bars.tasks[self.ids[index]].speed
+            text = f"{rate:,.0f} steps/s" if rate else ""
+            self.bars.update(self.ids[index], completed=done, rate=text, visible=done < total)
+        elif now - self.spoke >= self.every or (done == total and now - self.spoke >= 1.0):
+            self.spoke = now
+            complete = sum(d == n > 0 for d, n in zip(self.done, self.total, strict=True))
+            rate = (sum(self.done) - self.first) / max(now - self.started, 1e-9)
+            print(
+                f"{self.labels[index]}: {done}/{total} steps; {complete}/{len(self.labels)} runs complete, "
+                f"{rate:,.0f} steps/s",
+                file=sys.stderr,
+                flush=True,
+            )

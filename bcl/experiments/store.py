@@ -1,0 +1,88 @@
+"""The run store: a directory per run, written whole or not at all, readable by people."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import DamagedFileError, MissingDataError, StorageError
+from bcl.experiments.config import RunConfig
+
+REQUIRED = ("benchmark", "scenario", "method", "seed", "acc", "accuracy_matrix", "steps", "seconds", "config")
+
+
+class RunStore:
+    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint."""
+
+    def __init__(self, root: str | os.PathLike[str]):
+        self.root = Path(root)
+
+    def prepare(self) -> None:
+        """Make sure that the store can be written to, before any work is done."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            probe.write_bytes(b"bcl")
+            probe.unlink()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"cannot write to {self.root}: {reason}; choose another --out DIR") from error
+
+    def directory(self, config: RunConfig) -> Path:
+        return self.root / config.id
+
+    def create(self, config: RunConfig) -> Path:
+        where = self.directory(config)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot write to {self.root}: {error.strerror}; choose another --out DIR") from error
+        text = yaml.safe_dump(config.to_json(), sort_keys=False, allow_unicode=True)
+        if not (where / "config.yaml").exists():
+            write_atomically(where / "config.yaml", text.encode())
+        return where
+
+    def result(self, config: RunConfig) -> dict[str, Any] | None:
+        """The run's result, or None if it is not complete."""
+        path = self.directory(config) / "result.json"
+        return read_result(path) if path.exists() else None
+
+    def finish(self, config: RunConfig, result: dict[str, Any], log: list[dict[str, Any]]) -> None:
+        """Write the result last: a run is complete when it is there. The checkpoint has then done its work."""
+        where = self.directory(config)
+        table = io.StringIO()
+        rows = csv.writer(table, lineterminator="\n")
+        matrix = result["accuracy_matrix"]
+        rows.writerow(["after_task", *(f"task_{j + 1}" for j in range(len(matrix[0])))])
+        rows.writerows([entry["after_task"], *entry["accuracy"]] for entry in log)
+        write_atomically(where / "accuracy.csv", table.getvalue().encode())
+        write_atomically(where / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in log).encode())
+        write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
+        (where / "checkpoint.safetensors").unlink(missing_ok=True)
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        for key in REQUIRED:
+            result[key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFileError(f"{path} is damaged ({error}); delete it and run again") from error
+    return dict(result)
+
+
+def find_results(root: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """The results of all complete runs below a directory."""
+    root = Path(root)
+    if not root.is_dir():
+        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
+    for path in sorted(root.rglob("result.json")):
+        yield read_result(path)

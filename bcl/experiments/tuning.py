@@ -1,0 +1,108 @@
+"""Choosing hyper-parameters on the tuning tasks alone (the protocol of Chaudhry et al., 2019, A-GEM)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import DamagedFileError, InputError
+from bcl.experiments.command import pick_device
+from bcl.experiments.config import RunConfig
+from bcl.experiments.local import run_all
+from bcl.experiments.progress import Watch
+from bcl.experiments.store import RunStore
+from bcl.streams import benchmark as find_benchmark
+
+
+def grid(method: str) -> list[dict[str, Any]]:
+    """All combinations of the values that suites/grid.yaml lists for a method."""
+    table = yaml.safe_load(files("bcl").joinpath("suites/grid.yaml").read_text(encoding="utf-8"))
+    axes: dict[str, list[Any]] = table.get(method, {})
+    if not axes:
+        raise InputError(f"{method} has no grid in suites/grid.yaml: it has nothing to tune")
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+def tune(
+    benchmark: str,
+    method: str,
+    *,
+    seeds: Sequence[int],
+    out: Path,
+    trials: int | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again."""
+    candidates = grid(method)
+    if trials is not None and trials < len(candidates):
+        order = np.random.default_rng(0).permutation(len(candidates))
+        candidates = [candidates[i] for i in sorted(order[:trials])]
+    configs = [
+        RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options)
+        for values in candidates
+        for seed in seeds
+    ]
+    labels = [f"{method} trial {i // len(seeds) + 1} seed {config.seed}" for i, config in enumerate(configs)]
+    with Watch(labels) as watch:
+        results = run_all(configs, RunStore(out), workers=workers, resume=True, report=watch)
+    rows = []
+    for i, values in enumerate(candidates):
+        accuracies = [float(r["acc"]) for r in results[i * len(seeds) : (i + 1) * len(seeds)]]
+        rows.append({"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies})
+    return sorted(rows, key=lambda row: -row["acc"])
+
+
+def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: dict[str, Any]) -> None:
+    """Enter the winner into a file of chosen hyper-parameters, and leave the rest of it as it is."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    try:
+        table = yaml.safe_load(text) or {}
+        table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        raise DamagedFileError(
+            f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
+        ) from error
+    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())
+
+
+def command(
+    benchmark: str,
+    methods: Sequence[str],
+    *,
+    seeds: Sequence[int],
+    scenario: str | None,
+    device: str,
+    save: Path,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """`bcl tune`: search, print every trial, save the winner."""
+    home = find_benchmark(benchmark)
+    scenario = scenario or home.scenario
+    device = pick_device(device)
+    found = {
+        method: tune(benchmark, method, seeds=seeds, scenario=scenario, device=device, **options)
+        for method in dict.fromkeys(methods)
+    }
+    for method, rows in found.items():
+        save_winner(save, benchmark, scenario, method, rows[0]["values"])
+        if not as_json:
+            print(f"{benchmark} ({scenario}) {method}, {len(seeds)} seeds on {home.tuning_tasks} tuning tasks")
+            for row in rows:
+                print(f"  {row['acc']:6.2f}  {', '.join(f'{name}={value}' for name, value in row['values'].items())}")
+    if as_json:
+        print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
+    else:
+        print(f"winners saved in {save}", file=sys.stderr)

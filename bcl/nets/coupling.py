@@ -1,0 +1,18 @@
+"""Does a network treat every sample by itself?"""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+def couples_samples(net: nn.Module) -> bool:
+    """Whether a sample's output can depend on the rest of its batch, as far as the modules tell.
+
+    Batch norm does; torch's other modules and this package's do not. A module of unknown making is taken to.
+    """
+    return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
+
+
+def _known(module: nn.Module) -> bool:
+    return type(module).__module__.startswith(("torch.nn.modules.", "bcl.nets."))

@@ -1,0 +1,70 @@
+"""Figures as words, the same in the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+NOTHING = "–"
+
+
+def mean_std(measure: Mapping[str, float] | None, seeds: int, digits: int = 2) -> str:
+    """With one seed there is no spread to speak of, and none is shown.
+
+    >>> mean_std({"mean": 88.824, "std": 0.4}, 3)
+    '88.82 ± 0.40'
+    """
+    if measure is None:
+        return NOTHING
+    mean = number(measure["mean"], digits)
+    return f"{mean} ± {measure['std']:.{digits}f}" if seeds > 1 else mean
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    if value is None:
+        return NOTHING
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # + 0.0: no negative zero
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> duration(4.26), duration(75), duration(7260)
+    ('4.3 s', '1 min 15 s', '2 h 01 min')
+    """
+    if seconds is None:
+        return NOTHING
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def listing(words: Sequence[str]) -> str:
+    """
+    >>> listing(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+
+
+def count(number: int, noun: str) -> str:
+    """
+    >>> count(1, "seed"), count(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def ranges(seeds: Sequence[int]) -> str:
+    """
+    >>> ranges([0, 1, 2, 5])
+    '0–2, 5'
+    """
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)

@@ -1,0 +1,146 @@
+"""Every learner against the slow transcription of its equations, all weights and memories, after every step."""
+
+import pytest
+import torch
+from naive import NaiveER, NaiveFinetune
+from naive_bcl import RELEASED, RELEASED_SINGLE, NaiveBCL
+from tiny import tiny_net, tiny_setting, tiny_stream
+
+from bcl.learners import method
+
+CLOSE = {"rtol": 1e-5, "atol": 5e-6}
+SCENARIOS = ("task", "domain", "class")
+MILD = {"inner_lr": 0.05, "distill_weight": 10.0, "temperature": 2.0}
+OPTIONS = [
+    {},
+    {"carry_gradients": False},
+    {"carry_gradients": True, "inner_steps": 3},
+    {"kl_reduction": "batch", "distill_weight": 2.0},
+    {"redraw": False, "inner_steps": 2, "replay_batch": 3},
+    {"redraw": True, "inner_steps": 2, "replay_batch": 3},
+    {"joint_forward": True},
+    {"target_mode": "eval"},
+    {"interpolate": "parameters"},
+    {"evicted": "drop"},
+    {"prefill": False, "generalization_share": 0.4},
+    {"prefill": False, "evicted": "drop", "generalization_share": 0.4},
+    {"overflow": "wrap"},
+    {"distill_weight": 0.0},
+    {"generalization_share": 0.0},
+    {"generalization_share": 0.6},
+    {"outer_steps": 2},
+    {"outer_lr": 1.0, "redraw": False, "evicted": "drop", "carry_gradients": False, "kl_reduction": "batch"},
+]
+
+
+def names(values):
+    return "-".join(f"{k}={v}" for k, v in values.items()) or "defaults"
+
+
+def follow(name, naive, setting, net_name, h, values):
+    """Take a learner and its transcription through the same stream."""
+    net = tiny_net(net_name, setting)
+    reference = naive(net, setting, **h)
+    learner = method(name)(net, setting, **values)
+    for x, y, t in tiny_stream(setting):
+        learner.observe(x, y, t)
+        reference.observe(x, y, t)
+        same_net(learner, reference)
+        yield learner, reference
+
+
+def same_net(learner, reference):
+    actual = learner.net.state_dict()
+    assert actual.keys() == reference.net.value.keys()
+    for name, value in reference.net.value.items():
+        torch.testing.assert_close(actual[name].double(), value.detach(), **CLOSE, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def same_ring(memory, t, samples, size):
+    """The slots of task t hold these samples in this order, and the others none."""
+    assert memory.slots_per_task == size
+    here = slice(t * size, (t + 1) * size)
+    assert memory.task[here].tolist() == [t] * len(samples) + [-1] * (size - len(samples))
+    assert memory.y[here].tolist()[: len(samples)] == [s.y for s in samples]
+    for i, sample in enumerate(samples):
+        assert torch.equal(memory.x[here][i], sample.x)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+def test_finetune(net, scenario):
+    setting = tiny_setting(net, scenario)
+    steps = list(follow("finetune", NaiveFinetune, setting, net, {"lr": 0.1}, {}))
+    assert len(steps) == 11
+
+
+@pytest.mark.parametrize("values", [{}, {"joint_forward": True}, {"lr": 0.02, "replay_batch": 3}], ids=names)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+def test_experience_replay(net, scenario, values):
+    setting = tiny_setting(net, scenario)
+    h = {"lr": 0.1, "replay_batch": 128, "joint_forward": False} | values
+    for learner, reference in follow("er", NaiveER, setting, net, h, values):
+        for t, ring in enumerate(reference.rings):
+            same_ring(learner.memory, t, ring.items, 5)
+            assert int(learner.memory.seen[t]) == ring.stored
+
+
+def bcl(name, defaults, setting, net, values):
+    for learner, reference in follow(name, NaiveBCL, setting, net, defaults | values, values):
+        target = learner.episodic.get_buffer("target")
+        for t, ring in enumerate(reference.rings):
+            same_ring(learner.episodic, t, ring.items, ring.size)
+            for i, sample in enumerate(ring.items):
+                row = torch.zeros(setting.n_classes, dtype=torch.float64)
+                for c, p in sample.target.items():
+                    row[c] = p
+                torch.testing.assert_close(target[t * ring.size + i].double(), row, **CLOSE)
+        for t, ring in enumerate(reference.general):
+            same_ring(learner.generalization, t, ring.items[: ring.written], ring.size)
+        assert learner.dual == bool(reference.general)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+@pytest.mark.parametrize(("name", "defaults"), [("bcl-dual", RELEASED), ("bcl-single", RELEASED_SINGLE)])
+def test_bcl_as_released(name, defaults, net, scenario):
+    """No option is given: the defaults are the released code's."""
+    bcl(name, defaults, tiny_setting(net, scenario, memory=10), net, {})
+
+
+@pytest.mark.parametrize("values", OPTIONS, ids=names)
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+def test_bcl_dual(net, values):
+    bcl("bcl-dual", RELEASED, tiny_setting(net, "task"), net, MILD | values)
+
+
+@pytest.mark.parametrize("values", OPTIONS, ids=names)
+@pytest.mark.parametrize("scenario", ["domain", "class"])
+def test_bcl_dual_in_other_scenarios(scenario, values):
+    bcl("bcl-dual", RELEASED, tiny_setting("conv", scenario), "conv", MILD | values)
+
+
+@pytest.mark.parametrize(
+    "values", [{"inner_steps": 2}, {"overflow": "wrap", "joint_forward": True}, {"outer_steps": 2}], ids=names
+)
+def test_bcl_single(values):
+    bcl("bcl-single", RELEASED_SINGLE, tiny_setting("conv", "task"), "conv", MILD | values)
+
+
+@pytest.mark.parametrize("memory", [1, 2, 3])
+def test_bcl_dual_with_hardly_any_memory(memory):
+    """One slot cannot be shared between two memories: it is episodic."""
+    bcl("bcl-dual", RELEASED, tiny_setting("mlp", "task", memory=memory), "mlp", MILD)
+
+
+@pytest.mark.parametrize("input_range", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize("name", ["er", "bcl-dual"])
+def test_bytes_are_scaled(name, input_range):
+    setting = tiny_setting("conv", "task", dtype="uint8", input_range=input_range)
+    if name == "bcl-dual":
+        bcl(name, RELEASED, setting, "conv", MILD)
+    else:
+        h = {"lr": 0.1, "replay_batch": 128, "joint_forward": False}
+        for learner, reference in follow(name, NaiveER, setting, "conv", h, {}):
+            same_ring(learner.memory, 0, reference.rings[0].items, 5)

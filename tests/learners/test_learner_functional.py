@@ -1,0 +1,89 @@
+"""The functions that learners share, against figures worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from bcl.learners.functional import distillation_loss, gradients, interpolate_, sgd_, snapshot, whole_state
+from bcl.nets import mask_logits
+
+
+def test_distillation_of_two_visible_classes_by_hand():
+    """Temperature 2: logits (2 ln 3, 0) give (3/4, 1/4); the target is (1/2, 1/2)."""
+    visible = torch.tensor([True, True, False])
+    logits = mask_logits(torch.tensor([[2 * math.log(3), 0.0, 50.0]]), visible)
+    target = torch.tensor([[0.5, 0.5, 0.0]])
+    divergence = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
+    assert distillation_loss(logits, target, visible, 2.0, "batch").item() == pytest.approx(divergence, rel=1e-6)
+    assert distillation_loss(logits, target, visible, 2.0, "classes").item() == pytest.approx(divergence / 2, rel=1e-6)
+
+
+def test_distillation_averages_over_samples_with_masks_of_their_own():
+    visible = torch.tensor([[True, True, False, False], [False, True, True, True]])
+    logits = mask_logits(torch.tensor([[0.3, -1.0, 9.0, 9.0], [9.0, 0.1, 0.7, -0.4]]), visible)
+    target = torch.tensor([[0.9, 0.1, 0.0, 0.0], [0.0, 0.2, 0.3, 0.5]])
+    for reduction in ("classes", "batch"):
+        alone = [distillation_loss(logits[[i]], target[[i]], visible[i], 5.0, reduction) for i in (0, 1)]
+        torch.testing.assert_close(distillation_loss(logits, target, visible, 5.0, reduction), sum(alone) / 2)
+    sums = [distillation_loss(logits[[i]], target[[i]], visible[i], 5.0, "batch") for i in (0, 1)]
+    torch.testing.assert_close(distillation_loss(logits, target, visible, 5.0), (sums[0] / 2 + sums[1] / 3) / 2)
+
+
+def test_distillation_is_zero_where_nothing_has_changed_and_finite_with_hidden_classes():
+    visible = torch.tensor([True, False, True, False])
+    raw = torch.tensor([[1.0, 80.0, -3.0, 5.0], [0.0, 0.0, 0.0, 0.0]], requires_grad=True)
+    logits = mask_logits(raw, visible)
+    target = torch.softmax(logits.detach() / 5.0, dim=1)
+    loss = distillation_loss(logits, target, visible, 5.0)
+    assert loss.item() == pytest.approx(0.0, abs=1e-7)
+    shifted = distillation_loss(logits, torch.tensor([[0.2, 0.0, 0.8, 0.0]] * 2), visible, 5.0)
+    (gradient,) = torch.autograd.grad(shifted, raw)
+    assert torch.isfinite(gradient).all()
+    assert gradient[:, [1, 3]].eq(0).all()
+    assert gradient[:, [0, 2]].ne(0).all()
+
+
+def test_gradients_of_an_unused_parameter_are_zero():
+    used, unused = nn.Parameter(torch.tensor([2.0])), nn.Parameter(torch.ones(3))
+    got = gradients((used**2).sum(), [used, unused])
+    assert torch.equal(got[0], torch.tensor([4.0]))
+    assert torch.equal(got[1], torch.zeros(3))
+    assert used.grad is None
+
+
+def test_sgd_steps_against_the_direction():
+    weights = [nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor(3.0))]
+    sgd_(weights, [torch.tensor([10.0, -10.0]), torch.tensor(1.0)], 0.5)
+    assert weights[0].tolist() == [-4.0, 7.0]
+    assert weights[1].item() == 2.5
+    assert weights[0].requires_grad
+
+
+def test_interpolation_goes_from_slow_towards_fast():
+    slow, fast = [torch.tensor([0.0, 8.0])], [nn.Parameter(torch.tensor([4.0, 0.0]))]
+    interpolate_(slow, fast, 0.25)
+    assert fast[0].tolist() == [1.0, 6.0]
+    assert slow[0].tolist() == [0.0, 8.0]
+
+
+def test_interpolation_at_rate_one_is_exactly_fast():
+    fast = [torch.randn(1000, generator=torch.Generator().manual_seed(0))]
+    kept = fast[0].clone()
+    interpolate_([torch.full((1000,), 1e7)], fast, 1.0)
+    assert torch.equal(fast[0], kept)
+
+
+def test_a_snapshot_shares_nothing():
+    original = [torch.ones(2)]
+    copy = snapshot(original)
+    original[0].fill_(5.0)
+    assert copy[0].tolist() == [1.0, 1.0]
+
+
+def test_the_whole_state_has_the_statistics_and_not_the_counter():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    kept = {id(tensor) for tensor in whole_state(net)}
+    expected = [*net.parameters(), net[1].running_mean, net[1].running_var]
+    assert kept == {id(tensor) for tensor in expected}

@@ -1,0 +1,116 @@
+"""The state dictionary is the whole truth: a learner saved and loaded goes on as if nothing had happened."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from tiny import METHODS_AND_SCENARIOS, same_state, state, tiny_learner, tiny_net, tiny_stream
+
+import bcl
+from bcl.learners import METHODS, method
+
+every_method = pytest.mark.parametrize("name", list(METHODS))
+
+
+@pytest.mark.parametrize("stop", [4, 6, 9])  # within a task, at its end, when one has come back
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+@pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
+def test_saved_and_loaded_it_goes_on_bit_for_bit(name, scenario, net, stop, tmp_path):
+    original = tiny_learner(name, net, scenario)
+    stream = tiny_stream(original.setting)
+    for x, y, t in stream[:stop]:
+        original.observe(x, y, t)
+    bcl.save(original, tmp_path / "learner.safetensors", {"stop": stop})
+    copy = tiny_learner(name, net, scenario, net_seed=1)  # other weights: all must come from the file
+    assert not same_state(state(copy), state(original))
+    assert bcl.load(copy, tmp_path / "learner.safetensors") == {"stop": stop}
+    assert same_state(state(copy), state(original))
+    for x, y, t in stream[stop:]:
+        original.observe(x, y, t)
+        copy.observe(x, y, t)
+        assert same_state(state(copy), state(original))
+    x = stream[0][0]
+    assert torch.equal(copy.predict(x, 0), original.predict(x, 0))
+
+
+@pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
+def test_switching_tasks_without_a_word_is_ending_them(name, scenario):
+    silent, explicit = tiny_learner(name, "conv", scenario), tiny_learner(name, "conv", scenario)
+    last = None
+    for x, y, t in tiny_stream(silent.setting):
+        if last not in (None, t):
+            explicit.end_task(last)
+            assert explicit.task == -1
+        silent.observe(x, y, t)
+        explicit.observe(x, y, t)
+        assert same_state(state(silent), state(explicit))
+        last = t
+
+
+@pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
+def test_tasks_may_come_back(name, scenario):
+    learner = tiny_learner(name, "conv", scenario)
+    stream = tiny_stream(learner.setting, schedule=(0, 1, 0, 2), sizes=(4, 4, 4, 4))
+    for (x, y, t), seen in zip(stream, [(0,), (0, 1), (1, 0), (1, 0, 2)], strict=True):
+        before = state(learner)
+        learner.observe(x, y, t)
+        assert learner.task == t
+        assert learner.seen == seen
+        assert set(learner.past) == set(seen) - {t}
+        assert not torch.equal(before["net.fc.weight"], learner.net.fc.weight)
+        assert all(torch.isfinite(p).all() for p in learner.parameters())
+
+
+def generators():
+    return torch.get_rng_state(), np.random.get_state()[1], random.getstate()
+
+
+@every_method
+def test_no_global_generator_is_read_or_moved(name):
+    before = generators()
+    states = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        learner = tiny_learner(name, "conv")
+        after_seeding = torch.get_rng_state()
+        for x, y, t in tiny_stream(learner.setting):
+            learner.observe(x, y, t)
+            learner.predict(x, t)
+        assert torch.equal(torch.get_rng_state(), after_seeding)
+        states.append(state(learner))
+    assert same_state(*states)
+    torch.set_rng_state(before[0])
+    assert (generators()[1] == before[1]).all()
+    assert generators()[2] == before[2]
+
+
+@pytest.mark.parametrize("name", ["er", "bcl-single", "bcl-dual"])
+def test_another_seed_replays_other_samples(name):
+    weights = []
+    for seed in (1, 2):
+        learner = tiny_learner(name, seed=seed, replay_batch=2)
+        for x, y, t in tiny_stream(learner.setting):
+            learner.observe(x, y, t)
+        weights.append(learner.net.fc.weight)
+    assert not torch.equal(*weights)
+
+
+@every_method
+def test_what_is_frozen_stays(name):
+    learner = tiny_learner(name)
+    learner.net.first.requires_grad_(False)
+    frozen, free = state(learner.net.first), learner.net.fc.weight.detach().clone()
+    for x, y, t in tiny_stream(learner.setting):
+        learner.observe(x, y, t)
+    assert same_state(state(learner.net.first), frozen)
+    assert not torch.equal(learner.net.fc.weight, free)
+
+
+@every_method
+def test_a_learner_refuses_scenarios_that_are_not_its_own(name, monkeypatch):
+    cls = method(name)
+    monkeypatch.setattr(cls, "scenarios", ("domain",))
+    setting = bcl.Setting.split([[0, 1], [2, 3]], (5,))
+    with pytest.raises(bcl.errors.InputError, match="domain"):
+        cls(tiny_net("mlp", setting), setting)
