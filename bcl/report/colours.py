@@ -1,4 +1,7 @@
-"""The colours of page and figures. Hue tells the family, lightness the member: both survive colour blindness."""
+"""The colours of page and figures, around the hues of Okabe and Ito: hue tells the family, lightness the member.
+
+Colour is not left alone where there is room: lines bear their names at their ends, and markers differ within a family.
+"""
 
 from __future__ import annotations
 

@@ -156,16 +156,15 @@ def _name_ends(axes: Any, ends: list[tuple[float, Entry]]) -> None:
 
 
 def spread_out(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Sorted places at least `gap` apart, as near to `values` as that allows."""
+    """Sorted places between `low` and `high`, at least `gap` apart, as near to `values` as that allows."""
     places = list(values)
-    for _ in range(200):
-        moved = False
+    for _ in range(400):  # push neighbours apart until all is quiet; each round halves what is left
+        before = list(places)
         for i in range(len(places) - 1):
             overlap = gap - (places[i + 1] - places[i])
-            if overlap > 1e-6 * gap:
-                places[i], places[i + 1], moved = places[i] - overlap / 2, places[i + 1] + overlap / 2, True
-        shift = max(0.0, low - places[0]) - max(0.0, places[-1] - high)
-        places = [place + shift for place in places]
-        if not moved:
+            if overlap > 0.001 * gap:
+                places[i], places[i + 1] = places[i] - overlap / 2, places[i + 1] + overlap / 2
+        places = [min(max(place, low), high) for place in places]
+        if places == before:
             break
     return places

@@ -52,7 +52,8 @@ class Benchmark:
         available = self.learning_tasks if part == "learn" else self.tuning_tasks
         tasks = available if tasks is None else tasks
         if not 1 <= tasks <= available:
-            raise InputError(f"{self.name} has 1 to {available} {part}ing tasks, not {tasks}")
+            kind = "learning" if part == "learn" else "tuning"
+            raise InputError(f"{self.name} has 1 to {available} {kind} tasks, not {tasks}")
         if samples is not None and samples < 1:
             raise InputError(f"samples must be at least 1 per task, not {samples}")
         if seed < 0:

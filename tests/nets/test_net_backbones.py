@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from bcl.nets import MLP, ResNet18
+from bcl import Setting
+from bcl.nets import MLP, ResNet18, build
 
 
 def parameters(net):
@@ -117,7 +118,7 @@ def test_the_mlp_by_hand():
 
 
 def test_the_mlp_starts_xavier_uniform_with_zero_biases():
-    net = MLP((784,), 10)
+    net = build("mlp", Setting.domain(1, 10, (784,)))
     for layer in (net.body[0], net.body[2], net.body[4], net.fc):
         bound = (6 / (layer.in_features + layer.out_features)) ** 0.5
         assert layer.bias.eq(0).all()

@@ -1,0 +1,109 @@
+"""A run that was killed and resumed equals the uninterrupted one, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from bcl.engine import Interrupted, Loop, Position, load, save
+from bcl.experiments.config import RunConfig
+from bcl.experiments.execute import execute
+from bcl.experiments.store import RunStore
+from bcl.learners import METHODS, method
+from bcl.nets import build
+from bcl.streams import benchmark
+
+CHILD = """
+import json, sys
+from bcl.experiments.config import RunConfig
+from bcl.experiments.execute import execute
+from bcl.experiments.store import RunStore
+
+def stop(told=[]):
+    if not told:
+        told.append(print("under way", flush=True))
+    return False
+
+execute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), resume=True, save_every=0.05, stop=stop)
+"""
+
+
+def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
+    config = RunConfig.resolve("permuted-digits", "bcl-dual", 0, tasks=5)
+    whole = execute(config, RunStore(tmp_path / "whole"))
+    store, moments = RunStore(tmp_path / "killed"), random.Random(7)
+    words = [sys.executable, "-c", CHILD, json.dumps(config.to_json()), str(store.root)]
+    kills = went_on = 0
+    while kills < 10:
+        checkpoint = store.directory(config) / "checkpoint.safetensors"
+        went_on += checkpoint.exists()
+        child = subprocess.Popen(words, stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            child.wait(timeout=moments.uniform(0.0, 0.6))
+            assert child.returncode == 0
+            (store.directory(config) / "result.json").unlink()  # it got through: once more, from the start
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            kills += 1
+    assert went_on >= 5, "the kills hit hardly any run under way: the test says nothing"
+    result = execute(config, store, resume=True)
+    assert result["accuracy_matrix"] == whole["accuracy_matrix"]
+    assert result["weights_sha256"] == whole["weights_sha256"]
+    assert not (store.directory(config) / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_resuming_after_any_step_gives_the_same_end(name: str, tmp_path: Path) -> None:
+    """Every method: stop in the middle of a task, right before and right after a boundary."""
+
+    def fresh() -> tuple[object, ...]:
+        stream = benchmark("split-digits").stream(3, scenario="task", tasks=3, samples=60)
+        learner = method(name)(build("mlp", stream.setting), stream.setting)
+        return stream, learner
+
+    stream, learner = fresh()
+    whole = Loop(learner, stream, Position(), device=torch.device("cpu")).run()
+    for stop_at in (1, 5, 6, 7, 17):
+        stream, first = fresh()
+        path, at = tmp_path / f"{stop_at}.safetensors", Position()
+        with pytest.raises(Interrupted):
+            Loop(
+                first,
+                stream,
+                at,
+                device=torch.device("cpu"),
+                save=lambda p, learner=first, path=path: save(learner, path, p.to_json()),
+                stop=lambda at=at, n=stop_at: at.steps >= n,
+            ).run()
+        stream, second = fresh()
+        position = Position.from_json(load(second, path))
+        assert position.steps == stop_at
+        end = Loop(second, stream, position, device=torch.device("cpu")).run()
+        assert end.matrix == whole.matrix
+        for key, value in learner.state_dict().items():
+            assert torch.equal(value, second.state_dict()[key]), key
+
+
+def test_a_killed_command_leaves_no_worker_behind(tmp_path: Path) -> None:
+    words = ["run", "permuted-digits", "bcl-dual", "--seeds", "2", "--save-every", "0.1", "--out", str(tmp_path)]
+    child = subprocess.Popen([sys.executable, "-m", "bcl", *words], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*/checkpoint.safetensors")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.kill()
+    child.wait()
+    time.sleep(1.0)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}
+    time.sleep(1.0)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")} == before

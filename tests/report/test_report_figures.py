@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import matplotlib
+import pytest
+
+from bcl.errors import InputError, UnknownNameError
+from bcl.report import (
+    accuracy_comparison,
+    accuracy_matrices,
+    accuracy_on_each_task,
+    accuracy_over_time,
+    as_svg,
+    save_figures,
+)
+from bcl.report.colours import COLOURS
+from bcl.report.curves import spread_out
+from bcl.report.entries import ORDER, UPPER_BOUND, entries
+from bcl.report.palette import MARKERS, colour
+
+ALL = (accuracy_comparison, accuracy_over_time, accuracy_matrices, accuracy_on_each_task)
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_the_same_results_give_the_same_svg(draw, results):
+    settings = dict(matplotlib.rcParams)
+    first = as_svg(draw(results))
+    assert first == as_svg(draw(results))
+    assert first.startswith("<svg")
+    assert dict(matplotlib.rcParams) == settings  # nothing of ours stays behind
+    root = ElementTree.fromstring(first)
+    text = "".join(root.itertext())
+    assert all(method in text for method in ("finetune", "er", "bcl-dual", "offline"))
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_names_are_neither_markup_nor_formulas(draw, result):
+    text = as_svg(draw([result("<script>$x_1$")]))
+    assert "<script" not in text
+    assert "<script>$x_1$" in "".join(ElementTree.fromstring(text).itertext())
+
+
+@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("matrix", [[[90.0]], [[100.0 * (i == j) for j in range(23)] for i in range(23)]])
+def test_one_seed_and_one_or_many_tasks(draw, result, matrix):
+    runs = [result("er", accuracy_matrix=matrix), result("offline", accuracy_matrix=matrix[-1:])]
+    assert as_svg(draw(runs)).startswith("<svg")
+
+
+def test_matrices_show_the_mean_over_seeds(result):
+    text = as_svg(accuracy_matrices([result(seed=0), result(seed=1, shift=4.0)]))
+    shown = [element.text for element in ElementTree.fromstring(text).iter() if element.tag.endswith("}text")]
+    assert {"92", "10", "72", "82"} <= {str(word).strip() for word in shown}
+
+
+def test_a_figure_is_of_one_benchmark(result):
+    with pytest.raises(InputError, match="one benchmark"):
+        accuracy_comparison([result(), result(benchmark="other")])
+
+
+def test_files(result, tmp_path):
+    runs = [result(), result(benchmark="../a b"), result(benchmark="../a-b")]
+    files = save_figures(runs, tmp_path / "new" / "place")
+    assert len(files) == len(set(files)) == 3 * 4 * 2
+    assert all(path.parent == tmp_path / "new" / "place" and path.is_file() for path in files)
+    assert all(path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"<svg") for path in files)
+    with pytest.raises(UnknownNameError, match="svg"):
+        save_figures(runs, tmp_path, ["sgv"])
+
+
+def test_every_method_has_its_own_look(result):
+    methods = {*ORDER, UPPER_BOUND}
+    assert set(COLOURS) == set(MARKERS) == methods
+    assert len(set(COLOURS.values())) == len(methods)
+    lighter = entries([result(config={"memory": memory}) for memory in (5, 50)])
+    assert colour(lighter[0]) == COLOURS["er"] != colour(lighter[1])
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap():
+    places = spread_out([50.0, 50.0, 51.0, 99.5, 100.0], gap=4.0, low=0.0, high=100.0)
+    assert all(after - before > 3.9 for before, after in pairwise(places))
+    assert max(places) <= 100.0
+    assert sum(places[:3]) == pytest.approx(151.0)  # a group stays centred, whatever happens to another
+    assert spread_out([10.0, 90.0], gap=4.0, low=0.0, high=100.0) == [10.0, 90.0]
