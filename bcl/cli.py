@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from bcl.cli_data import app as data_app
+from bcl.cli_suite import app as suite_app
 from bcl.errors import InputError, UserError, unknown
 
 app = typer.Typer(
@@ -18,6 +20,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(data_app, name="data")
+app.add_typer(suite_app, name="suite")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store.")]
@@ -73,6 +78,7 @@ def run(
     net: Annotated[str | None, typer.Option("--net", help="Network, instead of the benchmark's.")] = None,
     set_: Set = [],  # noqa: B006
     device: Device = "auto",
+    precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
     out: Out = None,
     resume: Resume = False,
     workers: Annotated[int | None, typer.Option("--workers", help="Runs at once [default: cores].")] = None,
@@ -100,6 +106,7 @@ def run(
         memory=memory,
         net=net,
         device=device,
+        precision=precision,
         overrides=command.parse_settings(set_),
     )
     _print(results, json_, out)
@@ -130,11 +137,29 @@ def tune(
         scenario=scenario,
         memory=memory,
         device=device,
-        out=out or Path("runs/tune") / benchmark,
+        out=out or Path("runs/tune") / benchmark.replace(":", "-").replace("/", "-"),
         save=save,
         workers=workers,
         as_json=json_,
     )
+
+
+@app.command()
+def speed(
+    methods: Annotated[list[str] | None, typer.Argument(metavar="[METHOD...]")] = None,
+    benchmark: Annotated[
+        str, typer.Option("--benchmark", help="Whose shapes, network and settings.")
+    ] = "permuted-mnist",
+    members: Annotated[str, typer.Option("--members", help="Learners side by side on a GPU, e.g. 1,5,10.")] = "1,5",
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
+    repeats: Annotated[int, typer.Option("--repeats", help="Steps that are timed.")] = 50,
+    json_: Json = False,
+) -> None:
+    """Steps per second on this machine, on random data: every method, or those named."""
+    from bcl.experiments import speed_command
+
+    speed_command.command(benchmark, methods or [], members, device, precision, repeats, json_)
 
 
 @app.command()
@@ -162,7 +187,8 @@ def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:
 
     summary = summarize(results)
     if as_json:
-        print(json.dumps({"runs": results, "summary": summary}))
+        counted = [{**row, "seeds": len(row["seeds"]), "seed_list": row["seeds"]} for row in summary]
+        print(json.dumps({"runs": results, "summary": counted}))
         return
     from rich.console import Console
 
@@ -213,13 +239,15 @@ def _usage(error: Any, words: list[str]) -> int:
     """A mistake on the command line itself, as one line."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if message.startswith("No such command"):
-        commands = [c.name or (c.callback.__name__ if c.callback else "") for c in app.registered_commands]
-        message = str(unknown("command", next((w for w in words if not w.startswith("-")), ""), commands))
+        commands = error.ctx.command.list_commands(error.ctx)  # of the group in which it was looked for
+        message = str(unknown("command", next((w for w in words if f"'{w}'" in message), ""), commands))
     return _fail(" ".join(message.split()), 2)
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"bcl: {message}", file=sys.stderr)
+    """One line, whatever a file's name contains that the message quotes."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in message)
+    print(f"bcl: {line}", file=sys.stderr)
     return code
 
 

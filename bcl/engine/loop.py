@@ -2,96 +2,150 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
-from bcl.engine.evaluate import evaluate
-from bcl.engine.position import Position
+from bcl.engine.capture import WARM_UP, Capture, NotCapturable
+from bcl.engine.evaluate import TestSets, evaluate
+from bcl.engine.feed import Feed
+from bcl.engine.position import Interrupted, Position
+from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.streams import Stream
 
 
-class Interrupted(Exception):
-    """The run was asked to stop; its checkpoint is written."""
+@dataclass
+class Member:
+    """A learner, its stream, and where it stands in it. `save` keeps both."""
+
+    learner: Learner
+    stream: Stream
+    position: Position = field(default_factory=Position)
+    save: Callable[[Position], None] = lambda _: None
+
+    @property
+    def total_steps(self) -> int:
+        size, lengths = self.stream.setting.batch_size, [self.stream.train_size(t) for t in range(len(self.stream))]
+        if self.learner.joint:
+            return -(-sum(lengths) * int(self.learner.hyper.epochs) // size)
+        return sum(-(-n // size) for n in lengths)
 
 
 class Loop:
-    """Takes a learner through a stream, from a position to the end.
+    """Takes learners through their streams side by side, from where they stand to the end.
 
-    save:    called with the position when a task has been evaluated and every `save_every` seconds.
-    report:  called with (steps done, steps in all) a few times per second.
-    stop:    asked before every step; when it answers True the run is saved and Interrupted is raised.
+    On a GPU the steps of all members are captured as one graph; elsewhere there is usually one member, and its steps
+    run eagerly. Members must stand at the same place of streams with the same number of tasks; those that share a
+    stream share its data.
+
+    save_every: seconds between checkpoints; a member is saved after every task as well.
+    report:     called with (member, steps done, steps in all) a few times per second.
+    stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
+    captured:   whether steps are captured; by default, on a GPU.
     """
 
     def __init__(
         self,
-        learner: Learner,
-        stream: Stream,
-        position: Position,
-        *,
+        members: Sequence[Member],
         device: torch.device,
-        save: Callable[[Position], None] = lambda _: None,
+        *,
         save_every: float = 60.0,
-        report: Callable[[int, int], None] = lambda *_: None,
+        report: Callable[[int, int, int], None] = lambda *_: None,
         stop: Callable[[], bool] = lambda: False,
+        captured: bool | None = None,
     ):
-        self.learner, self.stream, self.position, self.device = learner, stream, position, device
-        self.save, self.save_every, self.report, self.stop = save, save_every, report, stop
-        self.total = total_steps(learner, stream)
+        places = {(len(m.stream), m.learner.joint, m.position.task, m.position.batch) for m in members}
+        if len(places) != 1:
+            raise InputError("learners run side by side from the same place of streams of the same length alone")
+        self.members, self.device = list(members), device
+        self.save_every, self.report, self.stop = save_every, report, stop
+        self.captured = device.type == "cuda" if captured is None else captured
+        self.totals = [member.total_steps for member in members]
+        streams = {id(m.stream): m.stream for m in members}
+        self.tests = {key: TestSets(stream, device) for key, stream in streams.items()}
 
-    def run(self) -> Position:
-        at = self.position
-        self._start = time.monotonic() - at.seconds
-        self._saved = self._reported = time.monotonic()
-        if not at.before:
-            at.before = evaluate(self.learner, self.stream, self.device)
-        if self.learner.joint:
-            self._joint()
+    def run(self) -> None:
+        self._since = self._saved = self._reported = time.monotonic()
+        for m in self.members:
+            if not m.position.before:
+                m.position.before = evaluate(m.learner, m.stream, self.tests[id(m.stream)])
+        first = self.members[0]
+        if first.learner.joint:
+            if not first.position.matrix:
+                self._joint()
         else:
-            for t in range(at.task, len(self.stream)):
+            for t in range(first.position.task, len(first.stream)):
                 self._task(t)
-        self.report(self.total, self.total)
-        return at
+        for i, total in enumerate(self.totals):
+            self.report(i, total, total)
 
     def _task(self, t: int) -> None:
-        images, labels = self.stream.train(t)
-        x, y = self.learner.check(images, labels, t)
-        self.learner.enter(t)
-        size = self.stream.setting.batch_size
-        for batch in range(self.position.batch, -(-len(y) // size)):
-            self._tick(batch)
-            here = slice(batch * size, (batch + 1) * size)
-            self.learner.step(x[here], y[here], t)
-            self.position.steps += 1
-        self.learner.end_task(t)
+        kept: dict[int, Feed] = {}
+        feeds = []
+        for m in self.members:
+            if id(m.stream) not in kept:
+                x, y = m.learner.check(*m.stream.train(t), t)
+                kept[id(m.stream)] = Feed(x, y, t, m.stream.setting.batch_size)
+            shared = kept[id(m.stream)]
+            feeds.append(Feed(shared.x, shared.y, t, shared.batch_size))
+            m.learner.enter(t)
+        self._steps(feeds)
+        for m in self.members:
+            m.learner.end_task(t)
         self._measure(t + 1)
 
     def _joint(self) -> None:
         """The offline bound: mixed batches of all tasks, several epochs, measured once at the end."""
-        images, labels, tasks, order = self.stream.joint(self.learner.hyper.epochs)
-        x, y, t = (torch.from_numpy(part).to(self.device) for part in (images, labels, tasks))
-        visits = torch.from_numpy(order).to(self.device)
-        self.learner.begin_joint()
-        size = self.stream.setting.batch_size
-        for batch in range(self.position.batch, -(-len(visits) // size)):
+        feeds = []
+        for m in self.members:
+            parts = m.stream.joint(m.learner.hyper.epochs)
+            x, y, tasks, order = (torch.from_numpy(part).to(self.device) for part in parts)
+            feeds.append(Feed(x, y, tasks, m.stream.setting.batch_size, order))
+            m.learner.begin_joint()
+        self._steps(feeds)
+        self._measure(len(self.members[0].stream))
+
+    def _steps(self, feeds: list[Feed]) -> None:
+        start = self.members[0].position.batch
+        capture: Capture | None = None
+        full = min(feed.full_batches for feed in feeds)
+        for batch in range(start, max(feed.batches for feed in feeds)):
             self._tick(batch)
-            chosen: Tensor = visits[batch * size : (batch + 1) * size]
-            self.learner.step(x.index_select(0, chosen), y[chosen], t[chosen])
-            self.position.steps += 1
-        if not self.position.matrix:
-            self._measure(len(self.stream))
+            if self.captured and capture is None and start + WARM_UP <= batch < full - 1:
+                capture = self._capture(feeds, batch)
+            if capture is not None and batch < full:
+                capture.replay()
+            else:
+                for m, feed in zip(self.members, feeds, strict=True):
+                    if batch < feed.batches:
+                        m.learner.step(*feed.batch(batch))
+            for m, feed in zip(self.members, feeds, strict=True):
+                m.position.steps += batch < feed.batches
+
+    def _capture(self, feeds: list[Feed], batch: int) -> Capture | None:
+        for feed in feeds:
+            feed.seek(batch)
+        try:
+            return Capture([m.learner for m in self.members], feeds)
+        except NotCapturable as reason:
+            self.captured = False
+            print(f"steps are not captured, and slower, because of {reason}", file=sys.stderr)
+            return None
 
     def _measure(self, next_task: int) -> None:
-        at = self.position
-        row = evaluate(self.learner, self.stream, self.device)
-        at.matrix.append(row)
-        at.task, at.batch = next_task, 0
+        rows = [evaluate(m.learner, m.stream, self.tests[id(m.stream)]) for m in self.members]
         self._clock()
-        at.log.append({"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3), "accuracy": row})
-        self.save(at)
+        for m, row in zip(self.members, rows, strict=True):
+            at = m.position
+            at.matrix.append(row)
+            at.task, at.batch = next_task, 0
+            entry = {"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3), "accuracy": row}
+            at.log.append(entry)
+            m.save(at)
         self._saved = time.monotonic()
 
     def _tick(self, batch: int) -> None:
@@ -99,23 +153,21 @@ class Loop:
         now = time.monotonic()
         stopping = self.stop()
         if stopping or now - self._saved >= self.save_every:
-            self.position.batch = batch
             self._clock()
-            self.save(self.position)
+            for m in self.members:
+                m.position.batch = batch
+                m.save(m.position)
             self._saved = now
         if stopping:
             raise Interrupted
         if now - self._reported >= 0.2:
-            self.report(self.position.steps, self.total)
+            for i, m in enumerate(self.members):
+                self.report(i, m.position.steps, self.totals[i])
             self._reported = now
 
     def _clock(self) -> None:
-        self.position.seconds = time.monotonic() - self._start
-
-
-def total_steps(learner: Learner, stream: Stream) -> int:
-    size = stream.setting.batch_size
-    lengths = [stream.train_size(t) for t in range(len(stream))]
-    if learner.joint:
-        return -(-sum(lengths) * int(learner.hyper.epochs) // size)
-    return sum(-(-n // size) for n in lengths)
+        """Add the time since the last look at the clock: each member bears its share."""
+        now = time.monotonic()
+        for m in self.members:
+            m.position.seconds += (now - self._since) / len(self.members)
+        self._since = now

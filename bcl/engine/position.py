@@ -6,6 +6,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
+class Interrupted(Exception):
+    """The run was asked to stop; its checkpoint is written."""
+
+
 @dataclass
 class Position:
     """Next: mini-batch `batch` of task `task`. Together with the learner's state it is a whole run."""

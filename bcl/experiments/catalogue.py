@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from importlib.resources import files
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from bcl.errors import DamagedFileError
+from bcl.experiments.suite import load as load_suite
+from bcl.experiments.suite import packaged
 from bcl.learners import METHODS, method
-from bcl.streams import BENCHMARKS
+from bcl.streams import BENCHMARKS, Benchmark, cache
+from bcl.streams.sets import SETS
 
 
 def benchmarks() -> list[dict[str, Any]]:
@@ -22,11 +25,54 @@ def benchmarks() -> list[dict[str, Any]]:
             "tasks": b.learning_tasks,
             "tuning_tasks": b.tuning_tasks,
             "classes_per_task": b.classes_per_task,
+            **_sizes(b),
             "memory_per_task": b.memory,
             "net": b.net,
+            "data": _where(b.dataset),
         }
         for b in BENCHMARKS.values()
     ]
+
+
+def _sizes(b: Benchmark) -> dict[str, Any]:
+    """Images per learning task, and their shape, whether the data is here or not."""
+    if b.dataset not in SETS:
+        stream = b.stream(0)
+        return {
+            "train_per_task": stream.train_size(0),
+            "test_per_task": len(stream.plans[0].test),
+            "shape": list(stream.setting.shape),
+        }
+    spec = SETS[b.dataset]
+    share = 1.0 if b.kind == "permuted" else b.classes_per_task / spec.classes
+    return {
+        "train_per_task": round(spec.train * share * (1 - b.held_out)),
+        "test_per_task": round(spec.test * share),
+        "shape": list(spec.shape),
+    }
+
+
+def _where(dataset: str) -> str:
+    if dataset not in SETS:
+        return "embedded"
+    try:
+        return "cached" if cache.manifest(dataset) is not None else "missing"
+    except DamagedFileError:  # the list shows the others all the same; a run says what is wrong
+        return "damaged"
+
+
+def _compact(row: dict[str, Any]) -> dict[str, Any]:
+    """A benchmark in the width of a terminal."""
+    return {
+        "name": row["name"],
+        "scenario": row["scenario"],
+        "tasks": f"{row['tasks']}+{row['tuning_tasks']}",
+        "classes": row["classes_per_task"],
+        "images": f"{row['train_per_task']:,}+{row['test_per_task']:,}",
+        "shape": row["shape"],
+        "slots": row["memory_per_task"],
+        "data": row["data"],
+    }
 
 
 def methods() -> list[dict[str, Any]]:
@@ -48,15 +94,18 @@ def methods() -> list[dict[str, Any]]:
 
 
 def suites() -> list[dict[str, Any]]:
-    return [
-        {"name": str(path.name).removesuffix(".yaml")}
-        for path in sorted(files("bcl").joinpath("suites").iterdir(), key=lambda p: p.name)
-        if path.name.endswith(".yaml") and path.name not in ("hyper.yaml", "grid.yaml")
-    ]
+    found = [load_suite(name) for name in packaged()]
+    return [{"name": s.name, "title": s.title, "runs": sum(line.seeds for line in s.lines)} for s in found]
 
 
 def _about(metadata: Any) -> dict[str, str]:
     return {key: metadata[key] for key in ("meaning", "symbol") if metadata.get(key)}
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return ("x" if value and isinstance(value[0], int) else ", ").join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def show(content: dict[str, list[dict[str, Any]]]) -> None:
@@ -64,14 +113,21 @@ def show(content: dict[str, list[dict[str, Any]]]) -> None:
     for title, rows in content.items():
         if not rows:
             continue
+        if title == "benchmarks":
+            rows = [_compact(row) for row in rows]
         columns = [name for name in rows[0] if name != "hyper"]
         table = Table(
             title=title, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
         )
+        table.padding = (0, 1, 0, 0)
         for column in columns:
             table.add_column(column.replace("_", " "), no_wrap=column == "name")
         for row in rows:
             values = (row[column] for column in columns)
-            table.add_row(*(", ".join(v) if isinstance(v, list) else str(v) for v in values))
+            table.add_row(*(_words(v) for v in values))
         console.print(table)
+        if title == "benchmarks":
+            console.print("tasks: to learn + to tune on; per task: classes, images to train + to test on, slots")
+            if any(row["data"] == "missing" for row in rows):
+                console.print("missing data: `bcl data status` says how to get it", highlight=False)
         console.print()

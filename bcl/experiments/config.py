@@ -13,6 +13,7 @@ from typing import Any
 
 import bcl
 from bcl.errors import InputError, unknown
+from bcl.experiments.precision import PRECISIONS
 from bcl.experiments.presets import preset
 from bcl.streams import SCENARIOS, benchmark
 
@@ -33,6 +34,8 @@ class RunConfig:
     device: str
     part: str  # learn, or tune
     hyper: dict[str, Any]
+    precision: str = "fp32"
+    data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
 
     @classmethod
     def resolve(
@@ -48,19 +51,24 @@ class RunConfig:
         net: str | None = None,
         device: str = "cpu",
         part: str = "learn",
+        precision: str = "fp32",
         overrides: Mapping[str, Any] | None = None,
     ) -> RunConfig:
         """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
         from bcl.learners import method
+        from bcl.nets.build import check as check_net
 
         home = benchmark(benchmark_name)
         scenario = scenario or home.scenario
         if scenario not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
         learner = method(method_name)
         if scenario not in learner.scenarios:
             raise InputError(learner.refusal(scenario))
         stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
+        digests = [stream.dataset.digest, check_net(net or home.net)]
         chosen = {**preset(benchmark_name, scenario, home.scenario, method_name), **(overrides or {})}
         return cls(
             benchmark_name,
@@ -75,6 +83,8 @@ class RunConfig:
             device,
             part,
             asdict(learner.Hyper.of(chosen)),
+            precision,
+            "-".join(digest[:16] for digest in digests if digest),
         )
 
     @property
@@ -83,7 +93,8 @@ class RunConfig:
         from bcl.learners import method
 
         source = Path(inspect.getfile(method(self.method))).read_bytes()
-        whole = {**asdict(self), "bcl": bcl.__version__, "source": hashlib.sha256(source).hexdigest()}
+        own = {key: value for key, value in asdict(self).items() if key != "data" or value}
+        whole = {**own, "bcl": bcl.__version__, "source": hashlib.sha256(source).hexdigest()}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         return f"{self.method}-seed{self.seed}-{digest[:12]}"
 
@@ -92,6 +103,7 @@ class RunConfig:
         """The command that runs this again, from nothing."""
         words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
         words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]
+        words += ["--precision", self.precision]
         if self.samples is not None:
             words += ["--samples", str(self.samples)]
         for name, value in self.hyper.items():
@@ -103,4 +115,4 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
-        return cls(**{field.name: data[field.name] for field in fields(cls)})
+        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})

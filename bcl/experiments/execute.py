@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import bcl
 from bcl.errors import DamagedFileError, InputError
 from bcl.experiments.config import RunConfig
+from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.store import RunStore
 from bcl.metrics import all_metrics
 
@@ -23,49 +24,92 @@ def execute(
     report: Callable[[int, int], None] = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """Run, or read what was run before. `resume` goes on from the checkpoint of a run that was stopped."""
+    """Run, or read what was run before."""
     done = store.result(config)
     if done is not None:
         return done
+    options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": stop}
+    return execute_together([config], store, report=lambda _, done, total: report(done, total), **options)[0]
+
+
+def execute_together(
+    configs: Sequence[RunConfig],
+    store: RunStore,
+    *,
+    resume: bool = False,
+    save_every: float = 60.0,
+    report: Callable[[int, int, int], None] = lambda *_: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[dict[str, Any]]:
+    """Run configs side by side on their device, and write each one's result. `report`: (index, steps done, in all).
+
+    `resume` goes on from the checkpoints of runs that were stopped; those that stand at another place than the first
+    run after it.
+    """
     import torch
 
+    from bcl import engine
+
+    torch.set_num_threads(1)
+    device = torch.device(configs[0].device)
+    set_precision(configs[0].precision)
+    streams: dict[str, Any] = {}
+    members = [_prepare(config, store, resume, device, streams) for config in configs]
+    places: dict[tuple[int, int], list[int]] = {}
+    for i, member in enumerate(members):
+        places.setdefault((member.position.task, member.position.batch), []).append(i)
+    for together in places.values():
+        loop = engine.Loop(
+            [members[i] for i in together],
+            device,
+            save_every=save_every,
+            report=lambda i, done, total, together=together: report(together[i], done, total),
+            stop=stop,
+        )
+        with precision_context(configs[0].precision, device):
+            loop.run()
+    return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
+
+
+def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, streams: dict[str, Any]) -> Any:
+    """The learner and stream of a run, and where it stands. Runs with the same data share one stream."""
     from bcl import engine
     from bcl.learners import method
     from bcl.nets import build
     from bcl.streams import benchmark
 
-    torch.set_num_threads(1)
-    device = torch.device(config.device)
-    stream = benchmark(config.benchmark).stream(
-        config.seed,
-        part=config.part,
-        scenario=config.scenario,
-        tasks=config.tasks,
-        samples=config.samples,
-        memory=config.memory,
-    )
-    net = build(config.net, stream.setting)
-    learner = method(config.method)(net, stream.setting, **config.hyper).to(device)
-    where = store.create(config)
-    checkpoint = where / "checkpoint.safetensors"
-    position = engine.Position()
+    about: dict[str, Any] = {
+        "seed": config.seed,
+        "part": config.part,
+        "scenario": config.scenario,
+        "tasks": config.tasks,
+        "samples": config.samples,
+        "memory": config.memory,
+    }
+    key = repr((config.benchmark, about))
+    if key not in streams:
+        streams[key] = benchmark(config.benchmark).stream(**about)
+    stream = streams[key]
+    if stream.dataset.digest[:16] not in config.data:
+        raise InputError(f"the data of {config.benchmark} has changed since this run was planned; run it anew")
+    learner = method(config.method)(build(config.net, stream.setting), stream.setting, **config.hyper).to(device)
+    checkpoint = store.create(config) / "checkpoint.safetensors"
+    member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json()))
     if resume and checkpoint.exists():
         try:
-            position = engine.Position.from_json(engine.load(learner, checkpoint))
+            member.position = engine.Position.from_json(engine.load(learner, checkpoint))
         except (DamagedFileError, InputError, TypeError) as error:
             raise DamagedFileError(f"{error}; run without --resume to start this run anew") from error
-    loop = engine.Loop(
-        learner,
-        stream,
-        position,
-        device=device,
-        save=lambda at: engine.save(learner, checkpoint, at.to_json()),
-        save_every=save_every,
-        report=report,
-        stop=stop,
-    )
-    at = loop.run()
-    engine.save(learner.net, where / "weights.safetensors", config.to_json())
+    return member
+
+
+def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> dict[str, Any]:
+    import torch
+
+    from bcl import engine
+
+    at, net = member.position, member.learner.net
+    engine.save(net, store.directory(config) / "weights.safetensors", config.to_json())
     result = {
         "id": config.id,
         "benchmark": config.benchmark,
@@ -78,7 +122,7 @@ def execute(
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "config": config.to_json(),
-        "weights_sha256": engine.digest(learner.net.state_dict()),
+        "weights_sha256": engine.digest(net.state_dict()),
         "versions": _versions(torch.__version__),
         "hardware": _hardware(device),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

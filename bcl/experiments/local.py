@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import queue
 import signal
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
-from bcl.errors import UserError
+from bcl.engine.position import Interrupted
+from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute
+from bcl.experiments.locks import Busy
+from bcl.experiments.pool import Queue, Report, in_processes
 from bcl.experiments.store import RunStore
 
-Report = Callable[[int, int, int], None]  # (index of the run, steps done, steps in all)
+Outcome = dict[str, Any] | BaseException
 
 
 class Stopped(Exception):
     """Ctrl-C: the runs under way were saved."""
-
-
-_worker: dict[str, Any] = {}
 
 
 def cores() -> int:
@@ -39,8 +37,12 @@ def run_all(
     resume: bool = False,
     save_every: float = 60.0,
     report: Report = lambda *_: None,
+    on_failure: Callable[[int, BaseException], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run what the store does not hold yet; results in the order of `configs`."""
+    """Run what the store does not hold yet; results in the order of `configs`.
+
+    A run that fails ends the rest, unless `on_failure` takes its index and its error: then the others go on.
+    """
     store.prepare()
     results = [store.result(config) for config in configs]
     missing = [i for i, result in enumerate(results) if result is None]
@@ -49,62 +51,52 @@ def run_all(
             report(i, int(result["steps"]), int(result["steps"]))
     on_gpu = any(config.device != "cpu" for config in configs)
     workers = min(len(missing), workers or (1 if on_gpu else cores()))
-    if missing:
-        for i, result in _in_processes(configs, missing, store, workers, resume, save_every, report):
-            results[i] = result
+    if not missing:
+        return [result for result in results if result is not None]
+    alone = workers == 1
+    how = _in_this_process if alone else partial(in_processes, workers=workers)
+    outcomes = how(configs, missing, store, resume=resume, save_every=save_every, report=report)
+    try:
+        with contextlib.closing(outcomes):
+            for i, outcome in outcomes:
+                if not isinstance(outcome, BaseException):
+                    results[i] = outcome
+                elif on_failure is None:
+                    raise outcome
+                else:
+                    on_failure(i, outcome)
+    except (KeyboardInterrupt, Interrupted):
+        raise Stopped from None
     return [result for result in results if result is not None]
 
 
-def _in_processes(
-    configs: Sequence[RunConfig],
-    missing: list[int],
-    store: RunStore,
-    workers: int,
-    resume: bool,
-    save_every: float,
-    report: Report,
-) -> list[tuple[int, dict[str, Any]]]:
-    context = multiprocessing.get_context("spawn")
-    news: Any = context.Queue()
-    stop = context.Event()
-    pool = ProcessPoolExecutor(workers, context, _begin, (news, stop, os.getpid()))
-    futures: dict[Future[dict[str, Any]], int] = {}
+def _in_this_process(
+    configs: Sequence[RunConfig], missing: list[int], store: RunStore, resume: bool, save_every: float, report: Report
+) -> Generator[tuple[int, Outcome]]:
+    """One after another. Ctrl-C is heard between two steps, so that the run under way can save itself."""
+    asked: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if main else None
+    work = partial(compute, resume=resume, save_every=save_every, stop=lambda: bool(asked))
+    queue = Queue(missing, configs, store)
     try:
-        for i in missing:
-            futures[pool.submit(_work, i, configs[i], store, resume, save_every)] = i
-        pending = set(futures)
-        while pending:
-            finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    report(*news.get_nowait())
-            for future in finished:
-                future.result()
-        return [(i, future.result()) for future, i in futures.items()]
-    except KeyboardInterrupt:
-        raise Stopped from None
-    except BrokenProcessPool:
-        raise UserError("a worker process was killed (out of memory?); --resume goes on from the checkpoints") from None
+        while queue.waiting:
+            if asked:
+                raise Interrupted
+            i = queue.take()
+            if i is None:
+                time.sleep(0.1)  # all that is left is in other hands
+                continue
+            try:
+                outcome: Outcome = work(configs[i], store, report=partial(report, i))
+            except Busy:
+                queue.defer(i)
+                continue
+            except Interrupted:
+                raise
+            except Exception as error:
+                outcome = error
+            yield i, outcome
     finally:
-        stop.set()  # after an error too: what is under way saves itself and ends
-        for future in futures:
-            future.cancel()
-        with contextlib.suppress(KeyboardInterrupt):
-            pool.shutdown(wait=True)
-
-
-def _begin(news: Any, stop: Any, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
-    _worker.update(news=news, stop=stop, parent=parent)
-
-
-def _work(index: int, config: RunConfig, store: RunStore, resume: bool, save_every: float) -> dict[str, Any]:
-    def stop() -> bool:
-        if os.getppid() != _worker["parent"]:
-            os._exit(1)  # the parent was killed: leave the run to whoever resumes it
-        return bool(_worker["stop"].is_set())
-
-    def report(done: int, total: int) -> None:
-        _worker["news"].put((index, done, total))
-
-    return execute(config, store, resume=resume, save_every=save_every, report=report, stop=stop)
+        if main:
+            signal.signal(signal.SIGINT, before)

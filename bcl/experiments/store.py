@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
+import socket
+import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +19,17 @@ import yaml
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, MissingDataError, StorageError
 from bcl.experiments.config import RunConfig
+from bcl.experiments.locks import is_held
 
 REQUIRED = ("benchmark", "scenario", "method", "seed", "acc", "accuracy_matrix", "steps", "seconds", "config")
+STATES = ("done", "running", "failed", "stopped", "missing")
 
 
 class RunStore:
-    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint."""
+    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint.
+
+    error.json says why a run failed; `<root>/journal.jsonl` has a line for every start and end of a run.
+    """
 
     def __init__(self, root: str | os.PathLike[str]):
         self.root = Path(root)
@@ -67,6 +76,61 @@ class RunStore:
         write_atomically(where / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in log).encode())
         write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
         (where / "checkpoint.safetensors").unlink(missing_ok=True)
+
+    def state(self, config: RunConfig) -> str:
+        """done, running (by a living process), failed, stopped (a checkpoint waits) or missing."""
+        where = self.directory(config)
+        if (where / "result.json").exists():
+            return "done"
+        if is_held(where):
+            return "running"
+        if (where / "error.json").exists():
+            return "failed"
+        return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
+
+    def tidy(self, config: RunConfig) -> None:
+        """Before a run is tried again: remove its old error, and what a process left half written when it was killed."""
+        where = self.directory(config)
+        for path in (where / "error.json", *where.glob(".*.*")):
+            path.unlink(missing_ok=True)
+
+    def fail(self, config: RunConfig, error: BaseException) -> None:
+        """Record why a run failed. Its checkpoint stays."""
+        where = self.directory(config)
+        text = " ".join(str(error).split()) or type(error).__name__
+        about = {
+            "error": text,
+            "kind": type(error).__name__,
+            "host": socket.gethostname(),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "traceback": "".join(traceback.format_exception(error)).splitlines(),
+        }
+        with contextlib.suppress(StorageError):  # a full disk may be why it failed
+            write_atomically(where / "error.json", json.dumps(about, indent=1).encode())
+        self.note(config, "failed", error=text)
+
+    def failure(self, config: RunConfig) -> str | None:
+        """The error of a run that failed, as one line."""
+        try:
+            content = json.loads((self.directory(config) / "error.json").read_text(encoding="utf-8"))
+            return f"{content['kind']}: {content['error']}"
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return "its error.json is unreadable"
+
+    def note(self, config: RunConfig, event: str, **more: Any) -> None:
+        """One line in the journal, appended in one write: processes that append at once do not mix their lines."""
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "event": event,
+            "run": config.id,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            **more,
+        }
+        with contextlib.suppress(OSError), open(self.root / "journal.jsonl", "ab", buffering=0) as file:
+            file.write((json.dumps(line) + "\n").encode())
 
 
 def read_result(path: Path) -> dict[str, Any]:

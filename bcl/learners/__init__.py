@@ -12,9 +12,21 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, str] = {
     "finetune": "bcl.learners.finetune:Finetune",
+    "lwf": "bcl.learners.lwf:LwF",
+    "ewc": "bcl.learners.ewc:EWC",
+    "icarl": "bcl.learners.icarl:ICaRL",
+    "gem": "bcl.learners.gem:GEM",
+    "agem": "bcl.learners.agem:AGEM",
     "er": "bcl.learners.er:ER",
+    "er-mir": "bcl.learners.er:ERMIR",
+    "er-ace": "bcl.learners.er_ace:ERACE",
+    "der++": "bcl.learners.der:DERPlusPlus",
+    "kdr": "bcl.learners.kdr:KDR",
+    "mer": "bcl.learners.mer:MER",
+    "ftml": "bcl.learners.ftml:FTML",
     "bcl-single": "bcl.learners.bcl:BCLSingle",
     "bcl-dual": "bcl.learners.bcl:BCLDual",
+    "bcl-dual-mir": "bcl.learners.bcl:BCLDualMIR",
     "offline": "bcl.learners.finetune:Offline",
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from bcl.errors import InputError
 from bcl.learners.hyper import HyperParameters
@@ -105,9 +107,15 @@ class Learner(nn.Module):
         """Masked logits for a prediction, in evaluation mode, without gradient."""
         return self.logits(x, t)
 
-    def logits(self, x: Tensor, t: int | Tensor) -> Tensor:
-        """The network's logits for samples of task t (or of a task each), masked to what may be answered."""
-        return mask_logits(self.net(scale_input(x, self.setting.input_range)), self.visible[t])
+    def logits(self, x: Tensor, t: int | Tensor, state: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The network's logits for samples of task t (or of a task each), masked to what may be answered.
+
+        `state`: parameters and buffers, by name, to be used in place of the network's own; batch norm updates its
+        running statistics in whichever it uses.
+        """
+        x = scale_input(x, self.setting.input_range)
+        out = self.net(x) if state is None else functional_call(self.net, dict(state), (x,))
+        return mask_logits(out, self.visible[t])
 
     def weights(self) -> list[nn.Parameter]:
         return [p for p in self.net.parameters() if p.requires_grad]

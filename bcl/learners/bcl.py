@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softmax
 
+from bcl.errors import InputError
+from bcl.learners.adaptation import Adaptation, require_task
 from bcl.learners.base import Learner
 from bcl.learners.functional import (
     cross_entropy,
@@ -19,7 +21,8 @@ from bcl.learners.functional import (
     whole_state,
 )
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_replay, replay_logits, ring_memory
+from bcl.learners.hypergradient import hypergradient_step
+from bcl.learners.replay import draw_replay, replay_logits, retrieve, ring_memory, store_soft_targets
 from bcl.memory import Kind, Samples
 
 
@@ -37,6 +40,18 @@ class BCLDualHyper(HyperParameters):
     generalization_share: float = hyper(
         0.2, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9
     )
+    retrieval: str = hyper(
+        "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
+    )
+    candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+    hypergradient: str = hyper(
+        "first-order",
+        "the outer step: interpolation (Eq. 5), or the gradient through the inner steps (Eq. 4), of rate β",
+        choices=("first-order", "exact"),
+    )
+    adapt: bool = hyper(False, "before a task is evaluated, fine-tune a copy on the task's memory")
+    adapt_lr: float = hyper(0.03, "rate of that fine-tuning", above=0)
+    adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
     # Where the paper and its released code differ. The defaults are the released code's: they gave the paper's figures.
     carry_gradients: bool = hyper(
         True, "a step moves along the sum of all gradients since the round began (paper: its own alone)"
@@ -80,6 +95,14 @@ class BCLSingleHyper(BCLDualHyper):
     )
 
 
+@hypers
+class BCLDualMIRHyper(BCLDualHyper):
+    replay_batch: int = hyper(10, "replayed samples per step, at most the episodic slots of one task", low=1)
+    retrieval: str = hyper(
+        "mir", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
+    )
+
+
 class BCLDual(Learner):
     """Bilevel Continual Learning with two memories (Pham et al., Algorithm 1, Eq. 3, 5 and 6).
 
@@ -93,6 +116,9 @@ class BCLDual(Learner):
 
     L is cross-entropy, B_M a draw from the episodic memories of earlier tasks, M_gm a draw from the generalization
     memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one.
+
+    Options beyond the paper's tables: maximally interfered retrieval, the exact outer gradient (Eq. 4), adaptation at
+    test time; see `replay.retrieve`, `hypergradient.py` and `adaptation.py`.
 
     Deviations from the released code: replay never excludes samples because of their number (it drops those whose
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
@@ -113,34 +139,56 @@ class BCLDual(Learner):
             self.generalization = ring_memory(setting, slots)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
+        if self.hyper.adapt:
+            self.adaptation = Adaptation(setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+        if self.hyper.hypergradient == "exact" and not self.dual:
+            raise InputError(
+                "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
+            )
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, weights = self.hyper, self.weights()
-        state = whole_state(self.net) if h.interpolate == "state" else weights
         if self.dual:
             x, y = self.exchange(x, y, t)
-        for _ in range(h.outer_steps):
-            slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
-            direction: list[Tensor] = []
-            replay = None
-            for _ in range(h.inner_steps):
-                if self.past and (replay is None or h.redraw):
-                    replay = draw_replay(self.episodic, h.replay_batch, t, self.random)
-                direction = self.descend(self.inner_loss(x, y, t, replay), weights, direction)
-            if self.dual:
-                samples = self.draw_generalization()
-                loss = cross_entropy(self.logits(samples.x, samples.task), samples.y)
-                self.descend(loss, weights, direction)
-            interpolate_(slow, state, h.outer_lr)
+        for _ in range(self.hyper.outer_steps):
+            if self.hyper.hypergradient == "exact":
+                hypergradient_step(self, x, y, t)
+            else:
+                self.first_order_step(x, y, t)
         no_target = torch.zeros(len(y), self.setting.n_classes, device=x.device)
         self.episodic.write(x, y, t, target=no_target)
 
-    def inner_loss(self, x: Tensor, y: Tensor, t: int, replay: Samples | None) -> Tensor:
+    def first_order_step(self, x: Tensor, y: Tensor, t: int) -> None:
+        """One round of the outer loop: inner steps, look-ahead, interpolation."""
+        h, weights = self.hyper, self.weights()
+        state = whole_state(self.net) if h.interpolate == "state" else weights
+        slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
+        direction: list[Tensor] = []
+        replay = None
+        for _ in range(h.inner_steps):
+            if self.past and (replay is None or h.redraw):
+                replay = self.sample(x, y, t)
+            direction = self.descend(self.inner_loss(x, y, t, replay), weights, direction)
+        if self.dual:
+            samples = self.draw_generalization()
+            loss = cross_entropy(self.logits(samples.x, samples.task), samples.y)
+            self.descend(loss, weights, direction)
+        interpolate_(slow, state, h.outer_lr)
+
+    def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
+        """B_M: a uniform draw, or what the current batch interferes with most."""
+        h = self.hyper
+        if h.retrieval == "mir":
+            return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr, h.candidates)
+        return draw_replay(self.episodic, h.replay_batch, t, self.random)
+
+    def inner_loss(
+        self, x: Tensor, y: Tensor, t: int, replay: Samples | None, fast: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
         """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
         if replay is None:
-            return cross_entropy(self.logits(x, t), y)
+            return cross_entropy(self.logits(x, t, fast), y)
         h = self.hyper
-        current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
+        current, replayed = replay_logits(self, x, t, replay, h.joint_forward, fast)
         loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
         if h.distill_weight:
             target, visible = self.episodic.get_buffer("target")[replay.slot], self.visible[replay.task]
@@ -178,24 +226,26 @@ class BCLDual(Learner):
         task, place = slot // memory.slots_per_task, slot % memory.slots_per_task
         return memory.get(torch.where(place < memory.seen[task], slot, slot - place))
 
-    @torch.no_grad()
     def begin_task(self, t: int) -> None:
         """Store what the network answers on the memories of the tasks that are over, then begin."""
         if self.hyper.distill_weight:
-            self.distil()
+            for s in self.seen:
+                if not self.distilled[s]:
+                    store_soft_targets(self, self.episodic, s, self.hyper.temperature, self.hyper.target_mode)
+                    self.distilled[s] = True
         super().begin_task(t)
         self.distilled[t] = False
 
-    def distil(self) -> None:
-        target = self.episodic.get_buffer("target")
-        self.net.train(self.hyper.target_mode == "train")
-        for s in self.seen:
-            if not self.distilled[s]:
-                slots = torch.nonzero(self.episodic.of_task(s)).flatten()
-                logits = self.logits(self.episodic.x[slots], s)
-                target[slots] = softmax(logits / self.hyper.temperature, dim=1)
-                self.distilled[s] = True
-        self.net.train()
+    def predict(self, x: Any, t: int | None = None) -> Tensor:
+        if self.hyper.adapt:
+            require_task(t)
+        return super().predict(x, t)
+
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        if not self.hyper.adapt:
+            return self.logits(x, t)
+        memories = [self.episodic, self.generalization] if self.dual else [self.episodic]
+        return self.logits(x, t, self.adaptation.state(self, t, memories))
 
 
 class BCLSingle(BCLDual):
@@ -204,3 +254,14 @@ class BCLSingle(BCLDual):
     Hyper = BCLSingleHyper
     memory_kind = "ring per task, soft targets"
     cost = "n_outer x n_inner on batch + replay"
+
+
+class BCLDualMIR(BCLDual):
+    """BCL-Dual whose inner steps replay what the current batch interferes with most (Pham et al., appendix, Table 4).
+
+    The virtual step starts from the fast weights and has the inner rate; every inner step retrieves anew.
+    """
+
+    Hyper = BCLDualMIRHyper
+    reference = "Pham et al., with Aljundi et al., 2019"
+    cost = "BCL-Dual's, and per inner step 1 forward and backward on the batch, 2 forward on the candidates"

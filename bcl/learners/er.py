@@ -1,13 +1,16 @@
-"""Experience replay."""
+"""Experience replay, with uniform or maximally interfered retrieval."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_replay, replay_logits, ring_memory
+from bcl.learners.replay import draw_replay, replay_logits, retrieve, ring_memory
+from bcl.memory import Samples
 
 
 @hypers
@@ -16,6 +19,18 @@ class ERHyper(HyperParameters):
     replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
     joint_forward: bool = hyper(
         False, "current and replayed samples in one forward pass (batch norm sees them together)"
+    )
+    retrieval: str = hyper(
+        "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
+    )
+    candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+
+
+@hypers
+class ERMIRHyper(ERHyper):
+    replay_batch: int = hyper(10, "replayed samples per step, at most the slots of one task", low=1)
+    retrieval: str = hyper(
+        "mir", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
 
 
@@ -28,7 +43,7 @@ class ER(Learner):
     BCL. Samples of the current task are stored and not replayed.
     """
 
-    Hyper = ERHyper
+    Hyper: ClassVar[type[HyperParameters]] = ERHyper
     reference = "Chaudhry et al., 2019"
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
@@ -39,10 +54,29 @@ class ER(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         weights = self.weights()
         if self.past:
-            replay = draw_replay(self.memory, self.hyper.replay_batch, t, self.random)
+            replay = self.sample(x, y, t)
             current, replayed = replay_logits(self, x, t, replay, self.hyper.joint_forward)
             loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)
         sgd_(weights, gradients(loss, weights), self.hyper.lr)
         self.memory.write(x, y, t)
+
+    def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
+        """B_M: uniform, or what the current batch interferes with most."""
+        h = self.hyper
+        if h.retrieval == "mir":
+            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
+        return draw_replay(self.memory, h.replay_batch, t, self.random)
+
+
+class ERMIR(ER):
+    """Experience replay with maximally interfered retrieval (Aljundi et al., 2019): see `replay.retrieve`.
+
+    Deviations from the authors' code: a ring per task of equal size in place of a reservoir over the whole stream; no
+    sample takes part twice in a replay batch before every stored one does.
+    """
+
+    Hyper = ERMIRHyper
+    reference = "Aljundi et al., 2019"
+    cost = "1 forward and backward on the batch and 2 forward on the candidates, then 1 on batch + replay"

@@ -6,14 +6,39 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn import functional
+from torch.nn.functional import log_softmax
 
-__all__ = ["cross_entropy", "distillation_loss", "gradients", "interpolate_", "sgd_", "snapshot", "whole_state"]
+from bcl.kernels import fused
+
+__all__ = [
+    "cross_entropy",
+    "distillation_loss",
+    "flatten",
+    "gradients",
+    "interpolate_",
+    "nonnegative_qp",
+    "project_to_cone",
+    "project_to_halfspace",
+    "sgd_",
+    "snapshot",
+    "unflatten",
+    "whole_state",
+]
 
 
 def gradients(loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     """The gradient of a loss, one tensor per parameter; zero where the loss does not depend on one."""
     return list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
+
+
+def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
+    """The cross-entropy of rows of logits with integer labels (Eq. 2)."""
+    if reduction == "mean" and fused(logits) and logits.dtype == torch.float32:
+        from bcl.kernels.losses import cross_entropy as fused_cross_entropy
+
+        return fused_cross_entropy(logits, label)
+    return functional.cross_entropy(logits, label, reduction=reduction)
 
 
 @torch.no_grad()
@@ -49,8 +74,74 @@ def distillation_loss(
     `logits` are masked, `target` is a distribution over the same classes. Averaged over the samples; reduction
     "classes" averages each sample's sum over its visible classes as well (the released code of BCL), "batch" does not.
     """
+    if fused(logits) and logits.dtype == torch.float32:
+        from bcl.kernels.losses import distillation
+
+        return distillation(logits, target, temperature, reduction == "classes")
     log_p = log_softmax(logits / temperature, dim=1)
     per_sample = (torch.xlogy(target, target) - target * log_p).sum(1)
     if reduction == "classes":
         per_sample = per_sample / visible.expand_as(logits).sum(1)
     return per_sample.mean()
+
+
+def flatten(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors as one vector."""
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def unflatten(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """The vector as tensors of the shapes of others: the inverse of `flatten`."""
+    parts = vector.split([tensor.numel() for tensor in like])
+    return [part.view_as(tensor) for part, tensor in zip(parts, like, strict=True)]
+
+
+def project_to_halfspace(gradient: Tensor, reference: Tensor) -> Tensor:
+    """The nearest vector that does not point away from `reference` (A-GEM's Eq. 11)."""
+    along, length = gradient @ reference, reference @ reference
+    return gradient - torch.where(along < 0, along / length, 0) * reference
+
+
+def project_to_cone(gradient: Tensor, references: Tensor, margin: float, ridge: float) -> Tensor:
+    """GEM's correction of a gradient [p] that points away from any of the references [t, p]; others stay as they are.
+
+    gradient + v @ references, where v >= margin minimises ½ v'(R R' + ridge)v + (R gradient)'v. The Gram matrix is
+    summed in float64, in blocks, so that rounding never takes away what the ridge adds.
+    """
+    t = len(references)
+    gram = torch.zeros(t, t + 1, dtype=torch.float64, device=gradient.device)
+    for block, part in zip(references.split(2**20, dim=1), gradient.split(2**20), strict=True):
+        rows = torch.cat([block, part[None]]).double()
+        gram += rows[:t] @ rows.T
+    inner, along = gram[:, :t] + ridge * torch.eye(t, dtype=gram.dtype, device=gram.device), gram[:, t]
+    v = margin + nonnegative_qp(inner, along + margin * inner.sum(1))
+    v = torch.where((along < 0).any(), v, 0)
+    return gradient + v.to(references.dtype) @ references
+
+
+def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
+    """argmin over u >= 0 of ½ u'Au + b'u, for a positive definite A of modest size, on the device, without waiting.
+
+    The active-set method of Lawson & Hanson (1974): solve for the variables that are free, go there or, if that
+    would make one negative, as far as it stays feasible, and fix the one that is in the way; having arrived, free the
+    variable along which the objective falls most. A solution stays one, so that a fixed number of rounds needs no test;
+    about one per variable is enough. A is scaled to a unit diagonal and 1e-10 is added to that: a singular matrix is as
+    good as any other.
+    """
+    n, device = len(linear), linear.device
+    scale = matrix.diagonal().clamp(min=torch.finfo(matrix.dtype).tiny).rsqrt()
+    unit, index = torch.eye(n, dtype=matrix.dtype, device=device), torch.arange(n, device=device)
+    a, b = matrix * scale[:, None] * scale + 1e-10 * unit, linear * scale
+    nothing = -1e-12 * b.abs().amax()  # a slope that is but rounding
+    u, free = torch.zeros_like(b), torch.zeros_like(b, dtype=torch.bool)
+    for _ in range(2 * n + 2):
+        aim = torch.linalg.solve_ex(torch.where(free[:, None] & free, a, unit), torch.where(free, -b, 0))[0]
+        reach = torch.where(free & (aim < 0), u / (u - aim), 1)  # how far towards its aim each variable may go
+        share = reach.amin()
+        u = u + share * (aim - u)
+        slope = torch.where(free, 0, a @ u + b)
+        enters = (share == 1) & (slope < nothing) & (index == slope.argmin())
+        leaves = (share < 1) & (reach == share)
+        free = (free | enters) & ~leaves
+        u = torch.where(free, u, 0)
+    return u * scale

@@ -1,4 +1,4 @@
-"""What replaying learners share."""
+"""What replaying learners share: memories for a setting, what is drawn from them, and its logits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.memory import Kind, Random, RingMemory, Samples
-from bcl.nets import couples_samples
+from bcl.learners.functional import cross_entropy, gradients
+from bcl.memory import Kind, Memory, Random, ReservoirMemory, RingMemory, Samples
+from bcl.nets import batch_groups, couples_samples, groups_samples
 from bcl.streams import Setting
 
 
@@ -20,19 +22,89 @@ def ring_memory(
     return RingMemory(setting.tasks, slots, setting.shape, getattr(torch, setting.dtype), extra, overflow)
 
 
+def reservoir_memory(setting: Setting, extra: Mapping[str, Kind] | None = None) -> ReservoirMemory:
+    """One reservoir for all tasks, with as many slots as their rings would have together."""
+    return ReservoirMemory(setting.memory * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
+
+
 def draw_replay(memory: RingMemory, k: int, t: int, random: Random) -> Samples:
     """A replay batch from the rings of other tasks than t: k samples, but no more than one ring has slots."""
     return memory.draw(min(k, memory.slots_per_task), memory.of_others(t), random)
 
 
-def replay_logits(learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool) -> tuple[Tensor, Tensor]:
+def retrieve(
+    learner: Learner, memory: RingMemory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
+) -> Samples:
+    """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
+    loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
+
+        θ_v = θ - rate ∇L(θ, B_n);   B_M = the k largest of  L(θ_v, c) - L(θ, c)   over the candidates c
+
+    The step is virtual: weights and batch-norm statistics stay as they are. Batch norm is in training mode, as in the
+    authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
+    candidates this is `draw_replay` itself. Where fewer are stored than are asked for, a repeated candidate comes last.
+    """
+    asked, k, eligible = k, min(k, memory.slots_per_task), memory.of_others(t)
+    drawn = memory.draw(candidates if candidates > asked else k, eligible, learner.random)
+    growth = interference(learner, drawn, x, y, t, rate)
+    repeated = torch.arange(len(growth), device=growth.device) >= eligible.sum()
+    order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
+    return memory.get(drawn.slot[order[:k].sort().values])
+
+
+def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: int, rate: float) -> Tensor:
+    """By how much a virtual SGD step on the batch (x, y, t) raises the loss of each sample."""
+    weights = dict(learner.net.named_parameters())
+    free = {name: w for name, w in weights.items() if w.requires_grad}
+    buffers = {name: b.clone() for name, b in learner.net.named_buffers()}  # these follow the virtual step
+    direction = gradients(cross_entropy(learner.logits(x, t, {**weights, **buffers}), y), list(free.values()))
+    with torch.no_grad():
+        ahead = {name: w - rate * g for (name, w), g in zip(free.items(), direction, strict=True)}
+        before, after = (
+            cross_entropy(learner.logits(samples.x, samples.task, state), samples.y, reduction="none")
+            for state in ({**weights, **buffers}, {**weights, **ahead, **buffers})
+        )
+    return after - before
+
+
+def draw_or_repeat(memory: Memory, k: int, x: Tensor, y: Tensor, t: int, random: Random) -> tuple[Samples, Tensor]:
+    """k samples of all that is stored, of the current task too, and the weight of their loss: 1.
+
+    As long as nothing is stored, which only the device knows, the current batch (x, y, t) stands in with weight 0.
+    """
+    drawn = memory.draw(min(k, memory.slots), memory.filled(), random)
+    here = torch.arange(len(drawn.y), device=y.device) % len(y)
+    empty = (drawn.task < 0).all()
+    x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
+    return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot), (~empty).float()
+
+
+def replay_logits(
+    learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool, state: Mapping[str, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
     """Masked logits of the current batch and of the replayed one, in one forward pass or in two.
 
-    It matters to batch norm alone: in one pass both batches are normalised together, in two each by itself. Where the
-    network treats every sample by itself, one pass is the same and quicker, and is what is done.
+    It matters to batch norm alone: jointly both batches are normalised together, else each by itself. Where the network
+    treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is quicker.
     """
-    if not joint and couples_samples(learner.net):
-        return learner.logits(x, t), learner.logits(replay.x, replay.task)
+    sizes = [len(x), len(replay.x)]
+    apart = not joint and couples_samples(learner.net)
+    if apart and not groups_samples(learner.net):
+        return learner.logits(x, t, state), learner.logits(replay.x, replay.task, state)
     tasks = torch.cat([replay.task.new_full((len(x),), t), replay.task])
-    current, replayed = learner.logits(torch.cat([x, replay.x]), tasks).split([len(x), len(replay.x)])
+    with batch_groups(sizes if apart else [sum(sizes)]):
+        current, replayed = learner.logits(torch.cat([x, replay.x]), tasks, state).split(sizes)
     return current, replayed
+
+
+@torch.no_grad()
+def store_soft_targets(learner: Learner, memory: RingMemory, t: int, temperature: float, mode: str) -> None:
+    """Keep what the network answers now on the memory of task t, softened: the target of a later distillation.
+
+    `mode`: "train" or "eval", of batch norm. For a task boundary, not for a step.
+    """
+    slots = torch.nonzero(memory.of_task(t)).flatten()
+    learner.net.train(mode == "train")
+    logits = learner.logits(memory.x[slots], t)
+    memory.get_buffer("target")[slots] = softmax(logits / temperature, dim=1).float()
+    learner.net.train()

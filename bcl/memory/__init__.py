@@ -1,8 +1,18 @@
 """What is kept, and how it is drawn."""
 
+from bcl.memory.herding import HerdingMemory, herding_order
 from bcl.memory.random import Random
 from bcl.memory.reservoir import ReservoirMemory
 from bcl.memory.ring import RingMemory
 from bcl.memory.store import Kind, Memory, Samples
 
-__all__ = ["Kind", "Memory", "Random", "ReservoirMemory", "RingMemory", "Samples"]
+__all__ = [
+    "HerdingMemory",
+    "Kind",
+    "Memory",
+    "Random",
+    "ReservoirMemory",
+    "RingMemory",
+    "Samples",
+    "herding_order",
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from bcl.kernels import fused
+
 
 def _signed(value: int) -> int:
     """A 64-bit pattern as the int64 that holds it."""
@@ -50,6 +52,12 @@ class Random(nn.Module):
         Where fewer than k are eligible each is repeated as evenly as possible, so that the shape never depends on
         values. At least one must be eligible for the result to mean anything; at most len(eligible) are drawn.
         """
+        if fused(eligible):
+            from bcl.kernels.choose import choose
+
+            slots = choose(self.state, eligible, k)
+            self.state.add_(_signed(_GOLDEN * len(eligible)))
+            return slots
         keys = self.integers(len(eligible)).masked_fill_(~eligible, -1)
         order = keys.topk(min(k, len(eligible))).indices
         return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]

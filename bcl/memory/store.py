@@ -64,7 +64,7 @@ class Memory(nn.Module):
         """Which slots hold a sample."""
         return self.task[: self.slots] >= 0
 
-    def of_task(self, t: int) -> Tensor:
+    def of_task(self, t: int | Tensor) -> Tensor:
         """Which slots hold a sample of task t."""
         return self.task[: self.slots] == t
 

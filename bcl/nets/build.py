@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from bcl.errors import InputError, unknown
+from bcl.nets import own
 from bcl.nets.mlp import MLP
+from bcl.nets.pretrained import start_from_imagenet
 from bcl.nets.resnet import ResNet18
-from bcl.streams import Setting
+from bcl.streams import Setting, cache
+from bcl.streams.sets import RESNET18
 
 NETS: dict[str, str] = {
     "mlp": "three hidden layers of 128 (the paper's, for Permuted MNIST)",
     "resnet18-reduced": "ResNet-18 with 20 base filters and a max-pool after the stem (the paper's, for CIFAR-100)",
     "resnet18-reduced-plain": "the same without the max-pool (the MIR setting, for CIFAR-10)",
-    "resnet18": "the full ResNet-18 (the paper's, for CUB)",
+    "resnet18": "the full ResNet-18, from random weights",
+    "resnet18-imagenet": "the full ResNet-18, pretrained on ImageNet (the paper's, for CUB)",
 }
 
 
@@ -26,13 +31,32 @@ def build(name: str, setting: Setting) -> nn.Module:
         "resnet18-reduced": lambda classes, channels: ResNet18(classes, 20, "pool", channels),
         "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),
         "resnet18": lambda classes, channels: ResNet18(classes, 64, "imagenet", channels),
+        "resnet18-imagenet": _pretrained,
     }
-    if name not in NETS:
-        raise unknown("network", name, NETS)
+    check(name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(setting.seed)  # the CPU's alone: torch.manual_seed moves the GPUs' too
+        if ":" in name:
+            return own.make(name, setting)
         if name == "mlp":
             return MLP(setting.shape, setting.n_classes)
         if len(setting.shape) != 3:
             raise InputError(f"{name} takes images (channels, height, width), not samples of shape {setting.shape}")
         return makers[name](setting.n_classes, setting.shape[0])
+
+
+def check(name: str) -> str:
+    """Whether the network can be built, before any run begins; a digest of what it is made from beyond this package."""
+    if ":" in name:
+        return hashlib.sha256(own.source(name)).hexdigest()
+    if name not in NETS:
+        raise unknown("network", name, (*NETS, "module:function"))
+    return str(cache.need(RESNET18)["digest"]) if name == "resnet18-imagenet" else ""
+
+
+def _pretrained(classes: int, channels: int) -> ResNet18:
+    if channels != 3:
+        raise InputError(f"resnet18-imagenet takes colour images, not {channels} channels; use --net resnet18")
+    net = ResNet18(classes, 64, "imagenet")
+    start_from_imagenet(net)
+    return net

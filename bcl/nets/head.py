@@ -12,8 +12,12 @@ HIDDEN = -1e9
 
 
 def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
-    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
-    return logits.float().masked_fill(~visible, HIDDEN)
+    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample.
+
+    Half precision becomes float32, in which losses are computed; float64 stays.
+    """
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits.masked_fill(~visible, HIDDEN)
 
 
 def visible_at_start(setting: Setting) -> Tensor:
@@ -21,12 +25,16 @@ def visible_at_start(setting: Setting) -> Tensor:
 
     task: the task's own classes. domain: all classes. class: none yet; `reveal` adds those of each task that begins.
     """
+    if setting.scenario == "task":
+        return classes_of_tasks(setting)
+    return torch.full((setting.tasks, setting.n_classes), setting.scenario == "domain")
+
+
+def classes_of_tasks(setting: Setting) -> Tensor:
+    """The classes of each task, a boolean row over all classes; the same in every scenario."""
     rows = torch.zeros(setting.tasks, setting.n_classes, dtype=torch.bool)
-    if setting.scenario == "domain":
-        rows.fill_(True)
-    elif setting.scenario == "task":
-        for t, classes in enumerate(setting.classes):
-            rows[t, list(classes)] = True
+    for t, classes in enumerate(setting.classes):
+        rows[t, list(classes)] = True
     return rows
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn.functional import relu
+
+from bcl.nets.norm import BatchNorm2d
 
 
 class Block(nn.Module):
@@ -12,19 +13,19 @@ class Block(nn.Module):
     def __init__(self, width_in: int, width: int, stride: int):
         super().__init__()
         self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
+        self.bn2 = BatchNorm2d(width)
         self.downsample: nn.Module | None = None
         if stride != 1 or width_in != width:
             self.downsample = nn.Sequential(
-                nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+                nn.Conv2d(width_in, width, 1, stride, bias=False), BatchNorm2d(width)
             )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        out = relu(self.bn1(self.conv1(x)))
-        return relu(self.bn2(self.conv2(out)) + shortcut)
+        out: Tensor = self.bn2(self.conv2(self.bn1(self.conv1(x), activate=True)), shortcut, activate=True)
+        return out
 
 
 class ResNet18(nn.Module):
@@ -40,7 +41,7 @@ class ResNet18(nn.Module):
             self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False)
         else:
             self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = BatchNorm2d(width)
         self.maxpool = nn.Identity() if stem == "plain" else nn.MaxPool2d(3, 2, 1)
         self.layer1 = nn.Sequential(Block(width, width, 1), Block(width, width, 1))
         self.layer2 = nn.Sequential(Block(width, 2 * width, 2), Block(2 * width, 2 * width, 1))
@@ -49,7 +50,7 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(8 * width, classes)
 
     def features(self, x: Tensor) -> Tensor:
-        x = self.maxpool(relu(self.bn1(self.conv1(x))))
+        x = self.maxpool(self.bn1(self.conv1(x), activate=True))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean((2, 3))
 

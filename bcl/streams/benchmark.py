@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bcl.errors import InputError, unknown
+from bcl.streams import cache
 from bcl.streams.dataset import Array, Dataset, digits
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
@@ -15,6 +16,7 @@ from bcl.streams.stream import Stream, TaskPlan
 # Purposes of the generators that a seed owns: one each, so that changing one draw never moves another.
 CLASS_ORDER, PERMUTATION, ARRIVAL = range(3)
 PARTS = ("learn", "tune")
+OWN = ("folder:", "npz:")
 
 
 @dataclass(frozen=True)
@@ -58,25 +60,30 @@ class Benchmark:
             raise InputError(f"samples must be at least 1 per task, not {samples}")
         if seed < 0:
             raise InputError(f"a seed is 0 or more, not {seed}")
-        dataset = load(self.dataset)
-        if self.kind == "permuted":
-            plans = self._permuted(dataset, seed, part, tasks, samples)
-        else:
-            plans = self._split(dataset, seed, part, tasks, samples)
+        dataset = self.load()
+        plans = self._plans(dataset, seed, part, tasks, samples)
         scenario = self.scenario if scenario is None else scenario
         if scenario not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
         setting = Setting(
             scenario,
-            _columns(scenario, [len(plan.classes) for plan in plans]),
+            self._columns(scenario, plans),
             dataset.train_x.shape[1:],
-            dtype="uint8",
+            dtype=str(dataset.train_x.dtype),
             memory=self.memory if memory is None else memory,
             batch_size=self.batch_size,
             input_range=self.input_range,
             seed=seed,
         )
         return Stream(dataset, plans, setting)
+
+    def load(self) -> Dataset:
+        """The data set; images that are memory-mapped stay on disk."""
+        return load(self.dataset)
+
+    def _plans(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+        make = self._permuted if self.kind == "permuted" else self._split
+        return make(data, seed, part, tasks, samples)
 
     def _permuted(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
         """Every task is the whole data set under a pixel permutation of its own (Lopez-Paz & Ranzato, 2017)."""
@@ -106,23 +113,23 @@ class Benchmark:
             train = np.flatnonzero(np.isin(data.train_y, mine))
             test = np.flatnonzero(np.isin(data.test_y, mine))
             if self.held_out:
-                train, held = _hold_out(data.train_y, train, self.held_out)
+                train, held = hold_out(data.train_y, train, self.held_out)
                 if part == "tune":
-                    train, test = _hold_out(data.train_y, held, 0.25)
+                    train, test = hold_out(data.train_y, held, 0.25)
             train = arrival.permutation(train)[:samples]
             plans.append(TaskPlan(train, test, mine, test_from_train=bool(self.held_out) and part == "tune"))
         return plans
 
+    def _columns(self, scenario: str, plans: Sequence[TaskPlan]) -> tuple[tuple[int, ...], ...]:
+        """The logits of each task: shared by all tasks when the scenario is domain-incremental, else its own."""
+        sizes = [len(plan.classes) for plan in plans]
+        if scenario == "domain":
+            return tuple(tuple(range(size)) for size in sizes)
+        ends = np.cumsum(sizes)
+        return tuple(tuple(range(int(end) - size, int(end))) for size, end in zip(sizes, ends, strict=True))
 
-def _columns(scenario: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The logits of each task: shared by all tasks when the scenario is domain-incremental, else its own."""
-    if scenario == "domain":
-        return tuple(tuple(range(size)) for size in sizes)
-    ends = np.cumsum(sizes)
-    return tuple(tuple(range(int(end) - size, int(end))) for size, end in zip(sizes, ends, strict=True))
 
-
-def _hold_out(labels: Array, index: Array, share: float) -> tuple[Array, Array]:
+def hold_out(labels: Array, index: Array, share: float) -> tuple[Array, Array]:
     """Split `index` in two, the same share of every class in the second.
 
     A class is split alike whatever classes share its task, hence for every seed: what one seed tunes on no seed learns.
@@ -145,17 +152,43 @@ BENCHMARKS: dict[str, Benchmark] = {
             "split-digits", "digits", "split", 5, 5, 2, "task", "mlp", 20,
             "8x8 digits, two new classes per task; embedded", held_out=1 / 3,
         ),
+        Benchmark(
+            "permuted-mnist", "mnist", "permuted", 20, 3, 10, "domain", "mlp", 256,
+            "MNIST, each task under its own pixel permutation (Lopez-Paz & Ranzato, 2017)",
+        ),
+        Benchmark(
+            "split-cifar100", "cifar100", "split", 17, 3, 5, "task", "resnet18-reduced", 65,
+            "CIFAR-100, five new classes per task",
+        ),
+        Benchmark(
+            "split-miniimagenet", "miniimagenet", "split", 17, 3, 5, "task", "resnet18-reduced", 65,
+            "miniImageNet at 84x84, five new classes per task",
+        ),
+        Benchmark(
+            "split-cub", "cub", "split", 17, 3, 10, "task", "resnet18-imagenet", 50,
+            "CUB-200-2011 at 224x224, ten new classes per task, network pretrained on ImageNet",
+        ),
+        Benchmark(
+            "split-cifar10", "cifar10", "split", 5, 5, 2, "class", "resnet18-reduced-plain", 100,
+            "CIFAR-10, two new classes per task in order, as in the MIR setting (Aljundi et al., 2019)",
+            input_range=(-1.0, 1.0), shuffled_classes=False, held_out=0.05,
+        ),
     )
 }  # fmt: skip
 
 
 def benchmark(name: str) -> Benchmark:
+    """A benchmark by name, or one of the user's own data: `folder:PATH` or `npz:FILE`."""
+    if name.startswith(OWN):
+        from bcl.streams.own import own_benchmark
+
+        return own_benchmark(name)
     if name not in BENCHMARKS:
-        raise unknown("benchmark", name, BENCHMARKS)
+        raise unknown("benchmark", name, (*BENCHMARKS, "folder:PATH", "npz:FILE"))
     return BENCHMARKS[name]
 
 
 def load(dataset: str) -> Dataset:
     if dataset == "digits":
         return digits()
-    raise unknown("data set", dataset, ("digits",))
+    return cache.load(dataset)

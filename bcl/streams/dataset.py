@@ -21,6 +21,15 @@ class Dataset:
     test_x: Array
     test_y: Array
     classes: tuple[str, ...]
+    digest: str = ""  # of the whole content; empty for what the package carries
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskedDataset(Dataset):
+    """A data set that says itself which task each sample belongs to: tasks are numbered from 0."""
+
+    train_task: Array
+    test_task: Array
 
 
 def digits() -> Dataset:

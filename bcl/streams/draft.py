@@ -135,13 +135,14 @@ def _sweep(parent: Path) -> None:
     """Remove what killed processes of this machine left."""
     for path in parent.glob(f"{PREFIX}{socket.gethostname()}-*"):
         words = path.name.removeprefix(f"{PREFIX}{socket.gethostname()}-").split("-")
-        if words[0].isdigit() and not _alive(int(words[0])):
-            if path.name.endswith(".old"):
-                continue  # an entry that was stepping aside: never delete the only copy
+        stepping_aside = path.name.endswith(".old")  # perhaps the only copy of an entry: never delete it
+        if words[0].isdigit() and not stepping_aside and not _alive(int(words[0])):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
+    if os.name == "nt":  # where signal 0 is not a question
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -7,12 +7,13 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from bcl.engine import Interrupted, Loop, Position, load, save
+from bcl.engine import Interrupted, Loop, Member, Position, digest, load, save
 from bcl.experiments.config import RunConfig
 from bcl.experiments.execute import execute
 from bcl.experiments.store import RunStore
@@ -66,32 +67,46 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
 def test_resuming_after_any_step_gives_the_same_end(name: str, tmp_path: Path) -> None:
     """Every method: stop in the middle of a task, right before and right after a boundary."""
 
-    def fresh() -> tuple[object, ...]:
+    def fresh() -> Member:
         stream = benchmark("split-digits").stream(3, scenario="task", tasks=3, samples=60)
-        learner = method(name)(build("mlp", stream.setting), stream.setting)
-        return stream, learner
+        return Member(method(name)(build("mlp", stream.setting), stream.setting), stream)
 
-    stream, learner = fresh()
-    whole = Loop(learner, stream, Position(), device=torch.device("cpu")).run()
+    def run(member: Member, stop: Callable[[], bool] = lambda: False) -> None:
+        Loop([member], torch.device("cpu"), stop=stop).run()
+
+    whole = fresh()
+    run(whole)
     for stop_at in (1, 5, 6, 7, 17):
-        stream, first = fresh()
-        path, at = tmp_path / f"{stop_at}.safetensors", Position()
+        path, first = tmp_path / f"{stop_at}.safetensors", fresh()
+        first.save = lambda at, m=first, path=path: save(m.learner, path, at.to_json())
         with pytest.raises(Interrupted):
-            Loop(
-                first,
-                stream,
-                at,
-                device=torch.device("cpu"),
-                save=lambda p, learner=first, path=path: save(learner, path, p.to_json()),
-                stop=lambda at=at, n=stop_at: at.steps >= n,
-            ).run()
-        stream, second = fresh()
-        position = Position.from_json(load(second, path))
-        assert position.steps == stop_at
-        end = Loop(second, stream, position, device=torch.device("cpu")).run()
-        assert end.matrix == whole.matrix
-        for key, value in learner.state_dict().items():
-            assert torch.equal(value, second.state_dict()[key]), key
+            run(first, stop=lambda m=first, n=stop_at: m.position.steps >= n)
+        second = fresh()
+        second.position = Position.from_json(load(second.learner, path))
+        assert second.position.steps == stop_at
+        run(second)
+        assert second.position.matrix == whole.position.matrix
+        state = second.learner.state_dict()
+        for key, value in whole.learner.state_dict().items():
+            assert torch.equal(value, state[key]), key
+
+
+def test_members_side_by_side_equal_members_alone() -> None:
+    def fresh() -> list[Member]:
+        members = []
+        for seed, name in ((0, "er"), (1, "bcl-dual"), (1, "finetune")):
+            stream = benchmark("split-digits").stream(seed, tasks=3)
+            members.append(Member(method(name)(build("mlp", stream.setting), stream.setting), stream))
+        return members
+
+    alone, together = fresh(), fresh()
+    for member in alone:
+        Loop([member], torch.device("cpu")).run()
+    Loop(together, torch.device("cpu")).run()
+    for one, other in zip(alone, together, strict=True):
+        assert one.position.matrix == other.position.matrix
+        assert one.position.steps == other.position.steps == one.total_steps
+        assert digest(one.learner.state_dict()) == digest(other.learner.state_dict())
 
 
 def test_a_killed_command_leaves_no_worker_behind(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 Nothing is taken from the package but the random choice of which samples are drawn. All arithmetic is in float64.
 """
 
+import copy
+
 import torch
 from torch.nn.functional import conv2d
 
@@ -20,13 +22,20 @@ class NaiveNet:
 
     def forward(self, samples, training):
         """One forward pass over a list of inputs: a list of logits."""
+        return [self.value["fc.weight"] @ f + self.value["fc.bias"] for f in self.features(samples, training)]
+
+    def features(self, samples, training):
         v = self.value
         if "conv.weight" in v:
             hidden = self.batch_norm([conv2d(x[None], v["conv.weight"])[0] for x in samples], training)
-            features = [torch.tanh(h).mean((1, 2)) for h in hidden]
-        else:
-            features = [torch.tanh(v["first.weight"] @ x + v["first.bias"]) for x in samples]
-        return [v["fc.weight"] @ f + v["fc.bias"] for f in features]
+            return [torch.tanh(h).mean((1, 2)) for h in hidden]
+        return [torch.tanh(v["first.weight"] @ x + v["first.bias"]) for x in samples]
+
+    def copy(self):
+        """The network as it is now, for later."""
+        other = copy.copy(self)
+        other.value = {name: v.detach().clone() for name, v in self.value.items()}
+        return other
 
     def batch_norm(self, maps, training):
         v, columns = self.value, []
@@ -107,11 +116,14 @@ class NaiveFinetune:
         return list(range(self.setting.n_classes))
 
     def logits(self, samples, training=True):
+        return self.net.forward(self.inputs(samples), training)
+
+    def inputs(self, samples):
         inputs = [s.x.double() for s in samples]
         if self.setting.dtype == "uint8":
             low, high = self.setting.input_range
             inputs = [low + (high - low) * x / 255 for x in inputs]
-        return self.net.forward(inputs, training)
+        return inputs
 
     def cross_entropy(self, samples, logits):
         """Eq. 2: the mean of -log p(y), p over the classes of the sample's task alone."""

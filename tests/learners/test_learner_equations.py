@@ -28,7 +28,7 @@ OPTIONS = [
     {"distill_weight": 0.0},
     {"generalization_share": 0.0},
     {"generalization_share": 0.6},
-    {"outer_steps": 2},
+    {"outer_steps": 2, "redraw": False, "replay_batch": 3},
     {"outer_lr": 1.0, "redraw": False, "evicted": "drop", "carry_gradients": False, "kl_reduction": "batch"},
 ]
 

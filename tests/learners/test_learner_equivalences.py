@@ -69,3 +69,72 @@ def test_offline_masks_every_sample_of_a_mixed_batch_by_its_own_task():
     learner.step(x, torch.tensor([0, 5]), torch.tensor([0, 2]))  # tasks 0 and 2, of classes 0, 3 and 2, 5
     moved = (learner.net.fc.weight != before).any(1).tolist()
     assert moved == [c in (0, 3, 2, 5) for c in range(7)]
+
+
+@pytest.mark.parametrize("sizes", [(4, 3, 6, 4, 1, 5, 4, 3, 4, 2, 4), (1, 1, 1, 2, 2, 2, 3, 3, 1, 1, 1)])
+@pytest.mark.parametrize("k", [1, 3, 5])
+@pytest.mark.parametrize(("name", "parent"), [("er-mir", "er"), ("bcl-dual-mir", "bcl-dual"), ("er", "er")])
+@pytest.mark.parametrize(("net", "scenario"), CASES)
+def test_mir_that_chooses_all_its_candidates_is_uniform_replay(name, parent, net, scenario, k, sizes):
+    """Also where fewer are stored than are asked for; and looking ahead leaves weights and statistics untouched."""
+    mir = tiny_learner(name, net, scenario, retrieval="mir", candidates=k, replay_batch=k)
+    uniform = tiny_learner(parent, net, scenario, replay_batch=k)
+    for ours, theirs in zip(run(mir, sizes=sizes), run(uniform, sizes=sizes), strict=True):
+        assert same_state(ours, theirs)
+
+
+@pytest.mark.parametrize(("name", "parent"), [("er-mir", "er"), ("bcl-dual-mir", "bcl-dual")])
+def test_mir_is_a_way_to_retrieve(name, parent):
+    """The methods are their parents with other defaults, which --set can give too."""
+    own, asked = tiny_learner(name, "conv"), tiny_learner(parent, "conv", retrieval="mir", replay_batch=10)
+    assert all(same_state(a, b) for a, b in zip(run(own), run(asked), strict=True))
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain"])
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+def test_er_ace_is_experience_replay_where_all_tasks_see_the_same_classes(net, scenario):
+    ace, replay = tiny_learner("er-ace", net, scenario, replay_current=False), tiny_learner("er", net, scenario)
+    assert all(same_state(a, b) for a, b in zip(run(ace), run(replay), strict=True))
+
+
+def test_er_ace_leaves_the_old_classes_to_the_replayed_samples():
+    """Class-incrementally, what arrives moves its own task's outputs alone: here the replayed sample weighs nothing."""
+    moved = []
+    for name in ("er", "er-ace"):
+        learner = tiny_learner(name, "mlp", "class", lr=0.5, replay_batch=1)
+        x, y, t = tiny_stream(learner.setting)[0]
+        learner.observe(x, y, t)
+        learner.enter(1)
+        learner.memory.x.zero_()  # a zero input has a gradient of the biases alone
+        learner.net.first.bias.data.zero_()
+        before = learner.net.fc.weight.detach().clone()
+        learner.step(*tiny_stream(learner.setting)[3])
+        moved.append((learner.net.fc.weight != before).any(1).tolist())
+    assert moved == [[c in (0, 3, 1, 4, 6) for c in range(7)], [c in (1, 4, 6) for c in range(7)]]
+
+
+@pytest.mark.parametrize(("net", "scenario"), CASES)
+def test_meta_experience_replay_without_interpolation_and_memory_is_finetune(net, scenario):
+    """One batch of the stream: nothing is stored yet, so the replayed mini-batches must not move a weight."""
+    stream = {"schedule": (1,), "sizes": (4,)}
+    (ours,) = run(tiny_learner("mer", net, scenario, within_lr=1.0, batches=1), **stream)
+    (theirs,) = run(tiny_learner("finetune", net, scenario), **stream)
+    for name, value in theirs.items():
+        if name.startswith("net.") and not name.startswith("net.bn.running") and "tracked" not in name:
+            assert torch.equal(ours[name], value), name
+
+
+@pytest.mark.parametrize(("net", "scenario"), CASES)
+def test_dark_experience_replay_without_weights_learns_as_finetune_does(net, scenario):
+    dark = tiny_learner("der++", net, scenario, logit_weight=0.0, label_weight=0.0)
+    finetune = tiny_learner("finetune", net, scenario)
+    for ours, theirs in zip(run(dark), run(finetune), strict=True):
+        for name in ("net.fc.weight", "net.fc.bias"):
+            torch.testing.assert_close(ours[name], theirs[name])
+
+
+def test_a_task_that_is_alone_has_no_expert():
+    stream = {"schedule": (1, 1, 1), "sizes": (4, 4, 2)}
+    distilled, finetune = tiny_learner("kdr", "conv", lr=0.1), tiny_learner("finetune", "conv", lr=0.1)
+    for ours, theirs in zip(run(distilled, **stream), run(finetune, **stream), strict=True):
+        assert all(torch.equal(ours[name], value) for name, value in theirs.items())

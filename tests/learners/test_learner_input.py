@@ -95,5 +95,5 @@ def test_what_is_stored_is_a_copy():
 
 
 def test_an_unknown_method_gets_the_names_of_the_known_ones():
-    with pytest.raises(UnknownNameError, match=r"unknown method 'bcl-daul'; did you mean bcl-dual.*finetune, er"):
+    with pytest.raises(UnknownNameError, match=r"unknown method 'bcl-daul'; did you mean bcl-dual.*known: finetune, "):
         method("bcl-daul")

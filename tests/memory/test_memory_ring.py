@@ -89,6 +89,18 @@ def test_of_a_batch_larger_than_the_ring_the_latest_stay():
     assert sorted(contents(memory, 0)) == [9, 10, 11, 12]
 
 
+@pytest.mark.parametrize("overflow", ["wrap", "cut"])
+def test_no_slot_is_written_twice_at_once(overflow, monkeypatch):
+    """The order of such writes is undefined on a GPU; only the slot for what is dropped may take several."""
+    memory, written = ring(overflow=overflow), []
+    put = memory.put
+    monkeypatch.setattr(memory, "put", lambda slot, *rest, **extra: (written.append(slot), put(slot, *rest, **extra)))
+    for n in (3, 9, 4, 20):
+        write(memory, list(range(1, n + 1)), 1)
+        slots = [s for s in written.pop().tolist() if s != memory.slots]
+        assert len(set(slots)) == len(slots) <= 4
+
+
 def test_a_batch_that_is_cut_loses_its_end():
     memory = ring(overflow="cut")
     write(memory, [1, 2, 3], 0)

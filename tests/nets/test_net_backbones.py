@@ -60,27 +60,28 @@ def test_pretrained_weights_fit():
 
 
 @pytest.mark.parametrize(
-    ("stem", "width", "size", "stages"),
+    ("stem", "width", "size", "sides"),
     [
-        ("pool", 20, 32, [16, 8, 4, 2]),
-        ("pool", 20, 84, [42, 21, 11, 6]),
-        ("plain", 20, 32, [32, 16, 8, 4]),
-        ("imagenet", 64, 224, [56, 28, 14, 7]),
-        ("pool", 20, 224, [112, 56, 28, 14]),
+        ("pool", 20, 32, [32, 16, 8, 4, 2]),
+        ("pool", 20, 84, [84, 42, 21, 11, 6]),
+        ("plain", 20, 32, [32, 32, 16, 8, 4]),
+        ("imagenet", 64, 224, [112, 56, 28, 14, 7]),
+        ("pool", 20, 224, [224, 112, 56, 28, 14]),
     ],
 )
-def test_shapes_through_the_network(stem, width, size, stages):
-    net = ResNet18(7, width, stem).eval()
-    sides = []
-    for stage in (net.layer1, net.layer2, net.layer3, net.layer4):
-        stage.register_forward_hook(lambda _module, _inputs, output: sides.append(tuple(output.shape[1:])))
+def test_shapes_through_the_network(stem, width, size, sides):
+    net, maps = ResNet18(7, width, stem).eval(), []
+    for stage in (net.bn1, net.layer1, net.layer2, net.layer3, net.layer4):
+        stage.register_forward_hook(lambda _module, _inputs, output: maps.append(output))
     with torch.no_grad():
         x = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
-        assert net(x).shape == (2, 7)
-        assert sides == [(width * 2**i, side, side) for i, side in enumerate(stages)]
+        logits = net(x)
+        assert logits.shape == (2, 7)
+        widths = [width, width, 2 * width, 4 * width, 8 * width]
+        assert [m.shape[1:] for m in maps] == [(w, side, side) for w, side in zip(widths, sides, strict=True)]
         features = net.features(x)
-        assert features.shape == (2, 8 * width)
-        assert torch.equal(net.fc(features), net(x))
+        torch.testing.assert_close(features, maps[4].flatten(2).sum(2) / sides[4] ** 2)
+        assert torch.equal(net.fc(features), logits)
 
 
 def test_the_stem_has_a_max_pool_of_three_with_stride_two():

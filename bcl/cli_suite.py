@@ -1,0 +1,103 @@
+"""`bcl suite`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bcl.errors import InputError
+
+app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="E.g. paper/table1, digits, or the path of a YAML file.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds 0 to N-1, instead of what the suite says.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: runs/NAME].")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Workers = Annotated[int | None, typer.Option("--workers", help="Runs at once [default: cores].")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+
+
+@app.command()
+def show(
+    name: Name, seeds: Seeds = None, out: Out = None, device: Device = "auto", workers: Workers = None,
+    json_: Json = False,
+) -> None:  # fmt: skip
+    """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
+    from bcl.experiments import suite_command
+
+    workers = _count("workers", workers)
+    status = suite_command.show(name, seeds=_count("seeds", seeds), out=out, device=device, workers=workers)
+    if json_:
+        print(json.dumps(status.to_json()))
+        return
+    from bcl.experiments.suite_table import print_status
+
+    print_status(status.to_json())
+
+
+@app.command()
+def run(
+    name: Name,
+    engine: Annotated[str, typer.Option("--engine", help="local, or ray: many machines.")] = "local",
+    address: Annotated[str | None, typer.Option("--address", help="Of a Ray cluster [default: a local one].")] = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    device: Device = "auto",
+    workers: Workers = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="As in `bcl run`.")] = None,
+    save_every: Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")] = 60.0,
+    log: Annotated[str, typer.Option("--log", help="tensorboard: live curves in DIR/tensorboard.")] = "",
+    json_: Json = False,
+) -> None:
+    """Run what is missing of a suite. Stop it when you like: the same command goes on."""
+    from bcl.experiments import suite_command
+    from bcl.experiments.local import Stopped
+
+    try:
+        results, failures, where = suite_command.run(
+            name,
+            seeds=_count("seeds", seeds),
+            out=out,
+            engine=engine,
+            address=address,
+            device=device,
+            workers=_count("workers", workers),
+            save_every=save_every,
+            log=log,
+            precision=precision,
+        )
+    except (Stopped, KeyboardInterrupt):
+        print("bcl: stopped; the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _print(results, failures, where, json_)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _print(results: list[dict[str, Any]], failures: list[tuple[str, str]], where: Path, as_json: bool) -> None:
+    from bcl.report.summary import summarize
+
+    summary = summarize(results)
+    if as_json:
+        counted = [{**row, "seeds": len(row["seeds"]), "seed_list": row["seeds"]} for row in summary]
+        told = [{"run": what, "error": why} for what, why in failures]
+        print(json.dumps({"runs": results, "summary": counted, "failures": told}))
+    elif summary:
+        from rich.console import Console
+
+        from bcl.report.text import table
+
+        Console().print(table(summary))
+    for what, why in failures:
+        print(f"bcl: not done: {what}: {why}", file=sys.stderr)
+    print(f"runs: {where}    page and tables: bcl report {where}", file=sys.stderr)
+
+
+def _count(name: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise InputError(f"{name} must be at least 1, not {value}")
+    return value

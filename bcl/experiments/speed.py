@@ -1,0 +1,195 @@
+"""`bcl speed`: steps per second on this machine, for every method, on random data of a benchmark's shapes."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from bcl.engine.capture import Capture, NotCapturable
+from bcl.engine.feed import Feed
+from bcl.experiments.precision import precision_context, set_precision
+from bcl.experiments.presets import preset
+from bcl.learners import method
+from bcl.learners.base import Learner
+from bcl.nets import build
+from bcl.streams import Benchmark, Setting, benchmark
+
+SHAPES = {
+    "digits": (1, 8, 8),
+    "mnist": (1, 28, 28),
+    "cifar100": (3, 32, 32),
+    "cifar10": (3, 32, 32),
+    "miniimagenet": (3, 84, 84),
+    "cub": (3, 224, 224),
+}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One row: a method with some number of learners side by side."""
+
+    method: str
+    members: int
+    steps_per_second: float  # of all members together
+    milliseconds: float  # per member and step
+    eager_milliseconds: float | None  # the same, uncaptured, one member
+    kernels: int | None  # per member and step
+    busy: float | None  # share of the time in which the GPU runs any kernel
+    memory_mib: float | None  # peak of the device's memory, for all members
+    bound: float | None  # time per member and step over that of its matrix arithmetic at the measured rate
+    note: str = ""
+
+
+def prepared(home: Benchmark, name: str, seed: int, device: torch.device, tasks: int | None = None) -> Learner:
+    """A learner in the middle of its last task: every earlier one has been seen and has left something in memory."""
+    tasks, size = tasks or home.learning_tasks, home.classes_per_task
+    own = home.scenario != "domain"  # else all tasks share one set of classes
+    setting = Setting(
+        home.scenario,
+        tuple(tuple(range(own * t * size, own * t * size + size)) for t in range(tasks)),
+        SHAPES[home.dataset],
+        dtype="uint8",
+        memory=home.memory,
+        batch_size=home.batch_size,
+        input_range=home.input_range,
+        seed=seed,
+    )
+    net = build(home.net.removesuffix("-imagenet"), setting)
+    hyper = preset(home.name, home.scenario, home.scenario, name)
+    learner = method(name)(net, setting, **hyper).to(device)
+    for t in range(setting.tasks):
+        x, y = random_batch(setting, t, home.batch_size, device)
+        learner.enter(t)
+        learner.step(x, y, t if not learner.joint else torch.full_like(y, t))
+        if t + 1 < setting.tasks:
+            learner.end_task(t)
+    return learner
+
+
+def random_batch(setting: Setting, t: int, n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(t)
+    x = torch.randint(0, 256, (n, *setting.shape), dtype=torch.uint8, generator=draw)
+    classes = torch.tensor(setting.classes[t])
+    return x.to(device), classes[torch.randint(0, len(classes), (n,), generator=draw)].to(device)
+
+
+def measure(
+    home: Benchmark, name: str, members: int, device: torch.device, precision: str, repeats: int, rate: float | None
+) -> Speed:
+    """Time `repeats` steps, after some that do not count."""
+    learners = [prepared(home, name, seed, device) for seed in range(members)]
+    setting, t = learners[0].setting, learners[0].setting.tasks - 1
+    size = home.batch_size
+    x, y = random_batch(setting, t, size * (repeats + 20), device)
+    task: Any = torch.full_like(y, t) if learners[0].joint else t
+    feeds = [Feed(x, y, task, size) for _ in learners]
+    with precision_context(precision, device):
+        with FlopCounterMode(display=False) as counter:
+            learners[0].step(*feeds[0].batch(0))
+        flops = counter.get_total_flops()
+        for learner, feed in zip(learners, feeds, strict=True):
+            learner.step(*feed.batch(1))
+        eager = _time(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
+        if device.type == "cpu":
+            assert eager is not None
+            return Speed(name, 1, 1 / eager, eager * 1e3, None, None, None, None, None)
+        note = ""
+        torch.cuda.reset_peak_memory_stats()
+        try:
+            step = Capture(learners, feeds).replay
+        except NotCapturable as reason:
+            note = f"not captured: {reason}"
+
+            def step() -> None:
+                for learner, feed in zip(learners, feeds, strict=True):
+                    learner.step(*feed.batch(3))
+
+        for feed in feeds:
+            feed.seek(0)
+        seconds = _time(step, repeats, device)
+        for feed in feeds:
+            feed.seek(0)
+        kernels, busy = _kernels(step)
+    return Speed(
+        name,
+        members,
+        members / seconds,
+        seconds / members * 1e3,
+        None if eager is None else eager * 1e3,
+        kernels // members,
+        busy,
+        torch.cuda.max_memory_allocated() / 2**20,
+        None if not rate or not flops else seconds / members / (flops / rate),
+        note,
+    )
+
+
+def _time(step: Any, repeats: int, device: torch.device) -> float:
+    """Seconds per call, on the device's clock where it has one."""
+    for _ in range(3):
+        step()
+    if device.type == "cpu":
+        start = time.perf_counter()
+        for _ in range(repeats):
+            step()
+        return (time.perf_counter() - start) / repeats
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    begin.record()
+    for _ in range(repeats):
+        step()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3 / repeats
+
+
+def _kernels(step: Any) -> tuple[int, float]:
+    """How many kernels a call runs, and the share of its time in which at least one is running."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for _ in range(3):
+            step()
+        torch.cuda.synchronize()
+    spans = sorted(
+        (e.time_range.start, e.time_range.end) for e in profiler.events() if e.device_type.name == "CUDA"
+    )  # fmt: skip
+    if not spans:
+        return 0, 0.0
+    busy, reached = 0.0, spans[0][0]
+    for start, end in spans:
+        busy += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return len(spans) // 3, busy / (reached - spans[0][0])
+
+
+def matrix_rate(device: torch.device) -> float:
+    """Operations per second of a large matrix product, in the precision that is set."""
+    a = torch.rand(4096, 4096, device=device)
+    return 2 * 4096**3 / _time(lambda: a @ a, 10, device)
+
+
+def speed(
+    benchmark_name: str, methods: Sequence[str], members: Sequence[int], device: str, precision: str, repeats: int
+) -> list[Speed]:
+    """Measure every method with every number of members; a row each."""
+    home, where = benchmark(benchmark_name), torch.device(device)
+    torch.set_num_threads(1)
+    set_precision(precision)
+    rate = matrix_rate(where) if where.type == "cuda" else None
+    rows = []
+    for name in methods:
+        if home.scenario not in method(name).scenarios:
+            continue
+        for count in members if where.type == "cuda" else [1]:
+            rows.append(measure(home, name, count, where, precision, repeats, rate))
+            gc.collect()
+            if where.type == "cuda":
+                torch.cuda.empty_cache()
+    return rows

@@ -1,0 +1,77 @@
+"""`bcl speed`: measure, show progress, print a table or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from bcl.errors import InputError, unknown
+from bcl.experiments.command import pick_device
+from bcl.experiments.precision import PRECISIONS
+from bcl.experiments.speed import SHAPES, Speed, speed
+from bcl.learners import METHODS
+from bcl.streams import BENCHMARKS
+
+
+def command(
+    benchmark: str, methods: Sequence[str], members: str, device: str, precision: str, repeats: int, as_json: bool
+) -> None:
+    if benchmark not in BENCHMARKS or BENCHMARKS[benchmark].dataset not in SHAPES:
+        raise unknown("benchmark", benchmark, BENCHMARKS)
+    for name in methods:
+        if name not in METHODS:
+            raise unknown("method", name, METHODS)
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    try:
+        counts = [int(word) for word in members.split(",")]
+    except ValueError:
+        raise InputError(f"--members takes numbers such as 1,5,10, not '{members}'") from None
+    if min(counts) < 1 or repeats < 1:
+        raise InputError("--members and --repeats must be at least 1")
+    device = pick_device(device)
+    rows: list[Speed] = []
+    for name in methods or METHODS:
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        rows += speed(benchmark, [name], counts, device, precision, repeats)
+        if as_json:
+            continue
+        for row in rows[-len(counts) :]:
+            print(_line(row), file=sys.stderr, flush=True)
+    if as_json:
+        about = {"benchmark": benchmark, "device": device, "precision": precision, "repeats": repeats}
+        print(json.dumps({**about, "rows": [asdict(row) for row in rows]}))
+    else:
+        Console(width=110).print(_table(benchmark, device, precision, rows))
+        for row in rows:
+            if row.note:
+                print(f"{row.method}: {row.note}")
+
+
+def _line(row: Speed) -> str:
+    return f"  {row.members} members: {row.milliseconds:.3f} ms per member-step, {row.steps_per_second:,.0f} steps/s"
+
+
+def _table(benchmark: str, device: str, precision: str, rows: Sequence[Speed]) -> Table:
+    table = Table(title=f"{benchmark}, {device}, {precision}", title_justify="left", box=None, pad_edge=False)
+    table.add_column("method")
+    for column in ("members", "ms/member-step", "steps/s", "eager ms", "kernels", "busy", "MiB", "x bound"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            row.method,
+            str(row.members),
+            f"{row.milliseconds:.3f}",
+            f"{row.steps_per_second:,.0f}",
+            "" if row.eager_milliseconds is None else f"{row.eager_milliseconds:.1f}",
+            "" if row.kernels is None else str(row.kernels),
+            "" if row.busy is None else f"{row.busy:.0%}",
+            "" if row.memory_mib is None else f"{row.memory_mib:.0f}",
+            "" if row.bound is None else f"{row.bound:.0f}",
+        )
+    return table

@@ -1,0 +1,45 @@
+"""Fused GPU kernels for what a step does often and in small pieces. Each has a plain torch form beside it, which is
+what runs on a CPU and what the tests compare with; callers ask `fused(tensor)` and choose.
+
+A step of an online learner is bound by the number of its kernels, not by their arithmetic: fewer is faster.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+_plain = 0
+
+
+@functools.cache
+def _available() -> bool:
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def fused(tensor: Tensor) -> bool:
+    """Whether the fused form of an operation on this tensor can be used here and now."""
+    on_device = tensor.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
+    if not on_device or _plain or not _available():
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # a transform needs operations that it knows
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Use the plain forms: they can be differentiated twice."""
+    global _plain
+    _plain += 1
+    try:
+        yield
+    finally:
+        _plain -= 1

@@ -1,0 +1,71 @@
+"""Adaptation at test time: before a task is evaluated, a copy is fine-tuned on the task's memory (BCL's Table 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bcl.errors import InputError
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, gradients, sgd_
+from bcl.memory import Memory
+from bcl.streams import Setting
+
+
+class Adaptation(nn.Module):
+    """States of a learner's network, each fine-tuned on one task's memory: the learner itself stays as it is.
+
+    A state is made when its task is first asked for, and serves as long as the learner remains in evaluation mode. A
+    learner that changes its mode, as `predict` does and as every learner does before it learns, or that loads a state,
+    drops them all. They are no part of what is saved.
+    """
+
+    def __init__(self, setting: Setting, rate: float, steps: int):
+        super().__init__()
+        if setting.scenario == "class":
+            raise InputError(
+                "adapt needs to know the task at test time, and class-incremental learning does not tell: "
+                "use --set adapt=false, or --scenario task or domain"
+            )
+        self.rate, self.steps = rate, steps
+        self.states: dict[int, dict[str, Tensor] | None] = {}
+        self.register_load_state_dict_pre_hook(lambda *_: self.states.clear())
+
+    def train(self, mode: bool = True) -> Adaptation:
+        self.states.clear()
+        return super().train(mode)
+
+    def state(self, learner: Learner, t: int, memories: Sequence[Memory]) -> dict[str, Tensor] | None:
+        """What the network is for task t; None, its own state, where nothing of the task is stored."""
+        if t not in self.states:
+            slots = [(memory, torch.nonzero(memory.of_task(t)).flatten()) for memory in memories]
+            x, y = (torch.cat([getattr(memory, field)[slot] for memory, slot in slots]) for field in "xy")
+            self.states[t] = fine_tune(learner, x, y, t, self.rate, self.steps) if len(y) else None
+        return self.states[t]
+
+
+@torch.enable_grad()
+def fine_tune(learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps: int) -> dict[str, Tensor]:
+    """The network's state after `steps` of gradient descent on samples of task t, all of them in every step.
+
+    Batch norm is in training mode: its statistics become those of the task.
+    """
+    net = learner.net
+    state = {name: v.detach().clone() for name, v in (*net.named_parameters(), *net.named_buffers())}
+    weights = [state[name].requires_grad_() for name, p in net.named_parameters() if p.requires_grad]
+    net.train()
+    try:
+        for _ in range(steps):
+            sgd_(weights, gradients(cross_entropy(learner.logits(x, t, state), y), weights), rate)
+    finally:
+        net.eval()
+    return {name: v.detach() for name, v in state.items()}
+
+
+def require_task(t: Any) -> None:
+    """Which task a question is about must be told, or there is nothing to adapt to."""
+    if t is None:
+        raise InputError("adaptation at test time needs the task: predict(x, t)")

@@ -1,0 +1,68 @@
+"""Dark experience replay with labels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, gradients, sgd_
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import draw_or_repeat, reservoir_memory
+from bcl.memory import Kind
+from bcl.nets import couples_samples, mask_logits, scale_input
+
+
+@hypers
+class DERPlusPlusHyper(HyperParameters):
+    lr: float = hyper(0.1, "learning rate", above=0)
+    replay_batch: int = hyper(64, "samples in each of the two draws per step", low=1)
+    logit_weight: float = hyper(0.5, "weight of the distance from the stored logits", symbol="α", low=0)
+    label_weight: float = hyper(1.0, "weight of the replayed labels", symbol="β", low=0)
+
+
+class DERPlusPlus(Learner):
+    """Dark experience replay ++ (Buzzega et al., 2020): replay what the network answered, and the labels.
+
+        (x', z') and (x'', y'') <- two draws from a reservoir M
+        θ <- θ - lr ∇[ L(θ, B_n) + α mean (h_θ(x') - z')² + β L(θ, (x'', y'')) ]
+        M <- reservoir(M, (B_n, its labels, its logits h_θ(B_n) as they were before this step))
+
+    The reservoir is over the whole stream, so the current task is replayed too. Batch norm sees the current batch and
+    each draw apart, as in the authors' code.
+
+    The squared distance is a mean over the samples and over the classes that are visible for each: a task's own when
+    learning task-incrementally, all when domain-incrementally, all seen by now when class-incrementally. In the last
+    case that includes classes which came after the sample was stored: their stored logits are those of an output that
+    had learnt nothing, and holding on to them keeps new classes from taking over old samples, as in the authors' code
+    (which has no masks and compares all outputs).
+    """
+
+    Hyper = DERPlusPlusHyper
+    reference = "Buzzega et al., 2020"
+    memory_kind = "reservoir, a row of logits per sample"
+    cost = "1 forward and backward on batch + two draws"
+
+    def setup(self) -> None:
+        self.memory = reservoir_memory(self.setting, {"logits": Kind((self.setting.n_classes,), torch.float32)})
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        h, weights, memory = self.hyper, self.weights(), self.memory
+        dark, stored = draw_or_repeat(memory, h.replay_batch, x, y, t, self.random)
+        labelled, _ = draw_or_repeat(memory, h.replay_batch, x, y, t, self.random)
+        answers, now, again = self.raw_logits(x, dark.x, labelled.x)
+        visible = self.visible[dark.task]
+        distance = (now - memory.get_buffer("logits")[dark.slot]).square().masked_fill(~visible, 0.0)
+        loss = cross_entropy(mask_logits(answers, self.visible[t]), y)
+        loss = loss + h.logit_weight * stored * (distance.sum(1) / visible.sum(1)).mean()
+        replayed = mask_logits(again, self.visible[labelled.task])
+        loss = loss + h.label_weight * stored * cross_entropy(replayed, labelled.y)
+        sgd_(weights, gradients(loss, weights), h.lr)
+        memory.write(x, y, t, self.random, logits=answers.detach().float())
+
+    def raw_logits(self, *batches: Tensor) -> list[Tensor]:
+        """What the network says of each batch, before any mask; one forward pass where that is the same."""
+        scaled = [scale_input(x, self.setting.input_range) for x in batches]
+        if couples_samples(self.net):
+            return [self.net(x) for x in scaled]
+        return list(self.net(torch.cat(scaled)).split([len(x) for x in scaled]))

@@ -1,0 +1,63 @@
+"""Experience replay with asymmetric cross-entropy."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, gradients, sgd_
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import replay_logits, ring_memory
+from bcl.nets import mask_logits
+
+
+@hypers
+class ERACEHyper(HyperParameters):
+    lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
+    replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
+    replay_current: bool = hyper(True, "replay stored samples of the current task too, not of earlier ones alone")
+    joint_forward: bool = hyper(
+        False, "current and replayed samples in one forward pass (batch norm sees them together)"
+    )
+
+
+class ERACE(Learner):
+    """ER-ACE (Caccia et al., 2022, "New insights on reducing abrupt representation change").
+
+        B_M <- sample(M);   θ <- θ - α ∇[ L(θ, B_n; C_n) + L(θ, B_M; C_seen) ];   M <- M ∪ B_n
+
+    L(·; C) is the cross-entropy of a softmax over the classes C alone: C_n those of the current task, C_seen all so
+    far. What arrives thus never pushes the old classes away; only the replayed samples set new and old classes against
+    each other. For that, samples of the current task have to be among them (`replay_current`).
+
+    Deviations: C_n are the classes of the task, which the stream tells, where the authors take those in the batch; a
+    ring per task in place of a reservoir; in the first task, where nothing is old, nothing is replayed.
+
+    Task- and domain-incrementally the two softmaxes see the same classes: with replay_current=false it is ER.
+    """
+
+    Hyper = ERACEHyper
+    reference = "Caccia et al., 2022"
+    memory_kind = "ring per task"
+    cost = "1 forward and backward on batch + replay"
+
+    def setup(self) -> None:
+        self.memory = ring_memory(self.setting, self.setting.memory)
+        self.own: Tensor  # the classes of each task
+        own = self.visible.new_zeros(self.setting.tasks, self.setting.n_classes)
+        for t, classes in enumerate(self.setting.classes):
+            own[t, list(classes)] = True
+        self.register_buffer("own", own, persistent=False)
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        h, weights = self.hyper, self.weights()
+        if self.past:
+            eligible = self.memory.filled() if h.replay_current else self.memory.of_others(t)
+            replay = self.memory.draw(min(h.replay_batch, self.memory.slots_per_task), eligible, self.random)
+            current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
+            current = mask_logits(current, self.own[t])
+            loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
+        else:
+            loss = cross_entropy(self.logits(x, t), y)
+        sgd_(weights, gradients(loss, weights), h.lr)
+        self.memory.write(x, y, t)

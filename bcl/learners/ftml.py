@@ -1,0 +1,79 @@
+"""Follow the meta-leader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from bcl.learners.adaptation import Adaptation, require_task
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot, whole_state
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import ring_memory
+
+
+@hypers
+class FTMLHyper(HyperParameters):
+    inner_lr: float = hyper(0.1, "rate of the SGD steps", symbol="α", above=0)
+    outer_lr: float = hyper(0.3, "rate of the interpolation towards where they led", symbol="β", above=0, high=1)
+    inner_steps: int = hyper(2, "SGD steps before an interpolation", low=1)
+    meta_steps: int = hyper(1, "meta-updates per batch, each on the memory of a random task", low=1)
+    replay_batch: int = hyper(128, "samples per step of a meta-update, at most the slots of one task", low=1)
+    adapt: bool = hyper(False, "before a task is evaluated, fine-tune a copy on the task's memory")
+    adapt_lr: float = hyper(0.03, "rate of that fine-tuning", above=0)
+    adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
+
+
+class FTML(Learner):
+    """Follow the meta-leader (Finn et al., 2019, "Online meta-learning") with a memory, as BCL compares with it.
+
+        M_t <- M_t ∪ B_n
+        Reptile on B_n:                     φ <- θ;  n_inner times  φ <- φ - α ∇ L(φ, B_n);      θ <- θ + β (φ - θ)
+        n_meta times, j a random seen task: φ <- θ;  n_inner times  φ <- φ - α ∇ L(φ, draw M_j); θ <- θ + β (φ - θ)
+
+    Every step of a meta-update draws anew from M_j. Adapting a copy of θ to a task on its memory before it is evaluated
+    is what the method is for, and what BCL's Table 1 goes without: hence an option, `adapt`.
+
+    Deviations: all data of earlier tasks are replaced by the memory; Reptile stands for the gradient through the
+    adaptation. Both are those of Pham et al. The interpolation covers batch-norm statistics as it does weights.
+    """
+
+    Hyper = FTMLHyper
+    reference = "Finn et al., 2019"
+    memory_kind = "ring per task"
+    cost = "n_inner on the batch, n_meta x n_inner on a draw of one task"
+
+    def setup(self) -> None:
+        self.memory = ring_memory(self.setting, self.setting.memory)
+        if self.hyper.adapt:
+            self.adaptation = Adaptation(self.setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        h, memory, state = self.hyper, self.memory, whole_state(self.net)
+        memory.write(x, y, t)
+        slow = snapshot(state)
+        for _ in range(h.inner_steps):
+            self.descend(cross_entropy(self.logits(x, t), y))
+        interpolate_(slow, state, h.outer_lr)
+        for _ in range(h.meta_steps):
+            slow = snapshot(state)
+            task = self.random.choose(memory.seen > 0, 1)
+            for _ in range(h.inner_steps):
+                drawn = memory.draw(min(h.replay_batch, memory.slots_per_task), memory.of_task(task), self.random)
+                self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y))
+            interpolate_(slow, state, h.outer_lr)
+
+    def descend(self, loss: Tensor) -> None:
+        weights = self.weights()
+        sgd_(weights, gradients(loss, weights), self.hyper.inner_lr)
+
+    def predict(self, x: Any, t: int | None = None) -> Tensor:
+        if self.hyper.adapt:
+            require_task(t)
+        return super().predict(x, t)
+
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        if not self.hyper.adapt:
+            return self.logits(x, t)
+        return self.logits(x, t, self.adaptation.state(self, t, [self.memory]))

@@ -1,0 +1,141 @@
+"""iCaRL: exemplars, nearest class means, distillation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+
+from bcl.errors import InputError
+from bcl.learners.base import Learner
+from bcl.learners.functional import gradients, sgd_
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.memory import HerdingMemory, herding_order
+from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, scale_input
+
+NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
+
+
+@hypers
+class ICaRLHyper(HyperParameters):
+    lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
+    replay_batch: int = hyper(128, "exemplars per step, at most the slots of one task", low=1)
+
+
+class ICaRL(Learner):
+    """Incremental classifier and representation learning (Rebuffi et al., 2017), online.
+
+        q <- σ(z_c^old) for the classes c of earlier tasks, of the network as it was when the last task ended
+        ℓ(x, y) = Σ_{c of task t} BCE([c = y], σ(z_c)) + Σ_{c of earlier tasks} BCE(q_c(x), σ(z_c))      (Algorithm 3)
+        θ <- θ - α ∇[ mean of ℓ over B_n + mean of ℓ over a draw from the exemplars of earlier tasks ]
+        answer: the class, of those that are visible, with the nearest mean of exemplars            (Algorithm 1, Eq. 2)
+
+    Features are scaled to unit length, and so are their means. Means are those of the current network. The K slots of
+    all tasks are shared evenly by the classes that have begun (m = K / classes, the remainder too), exemplars in order
+    of importance by herding (Algorithm 4), the last of them dropped when further classes begin (Algorithm 5).
+
+    Online, a task's data are not there to choose from when it ends. While a class is learnt its share of the slots is
+    a uniform sample of what has come: this is what its mean is taken of before its task has ended, and what is herded
+    then. So the choice is one of order, of what stays when the shares shrink, and the budget holds at every step.
+
+    The task-incremental learner is the same network, trained alike; it is told the task when it answers, not before.
+    Until a visible class has a mean the network's own logits are the answer; a class that has none while another
+    does is not answered. The old network is in evaluation mode. Deviations: one pass; equal weight of current
+    samples and exemplars rather than of each sample; no weight decay.
+    """
+
+    Hyper = ICaRLHyper
+    reference = "Rebuffi et al., 2017"
+    scenarios = ("task", "class")
+    memory_kind = "exemplars per class in order of herding, K = slots of all tasks; a copy of the network"
+    cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
+
+    @classmethod
+    def refusal(cls, scenario: str) -> str:
+        if scenario != "domain":
+            return super().refusal(scenario)
+        return (
+            "iCaRL does not learn domain-incrementally: it answers with the nearest of one mean per class, and a "
+            "class that looks different in every task has no such mean; use --scenario task or class, or er or bcl-dual"
+        )
+
+    def setup(self) -> None:
+        setting = self.setting
+        if not callable(getattr(self.net, "features", None)):
+            raise InputError(
+                f"icarl compares features: give {type(self.net).__name__} a method features(x) that returns "
+                "what its last layer takes, [n, d]"
+            )
+        slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
+        self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype)
+        self.old = FrozenCopy(self.net)
+        self.owned: Tensor
+        self.register_buffer("owned", classes_of_tasks(setting))
+        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        weights, n, samples, labels = self.weights(), len(y), x, y
+        if self.past:
+            k = min(self.hyper.replay_batch, self.setting.memory)
+            replay = self.memory.draw(k, self.memory.of_others(t), self.random)
+            samples, labels = torch.cat([x, replay.x]), torch.cat([y, replay.y])
+        losses = self.losses(samples, labels, t)
+        loss = losses[:n].mean() + losses[n:].mean() if self.past else losses.mean()
+        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.memory.write(x, y, t, self.random)
+
+    def losses(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        """Of each sample: the task's classes are to be its label, the earlier ones what they were."""
+        inputs = scale_input(x, self.setting.input_range)
+        known = self.owned[t]
+        target = (y[:, None] == torch.arange(self.setting.n_classes, device=y.device)).float()
+        if self.past:
+            earlier = torch.stack([self.owned[s] for s in self.past]).any(0)
+            target = torch.where(earlier & ~known, self.old(inputs).sigmoid(), target)
+            known = known | earlier
+        entropy = binary_cross_entropy_with_logits(self.net(inputs), target, reduction="none")
+        return torch.where(known, entropy, 0).sum(1)
+
+    def begin_task(self, t: int) -> None:
+        super().begin_task(t)
+        self.memory.allot(self.setting.classes[t])
+
+    @torch.no_grad()
+    def end_task(self, t: int) -> None:
+        super().end_task(t)
+        self.net.eval()
+        for c in self.setting.classes[t]:
+            slots = self.memory.slots_of(c)
+            if len(slots):
+                self.memory.sort(c, herding_order(self.features(self.memory.x[slots])))
+        self.net.train(self.training)
+        self.old.take(self.net)
+
+    # ---- answering -------------------------------------------------------------------------------------------------
+
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        """Minus the squared distance of each class mean."""
+        if self.means is None:
+            self.means = self.class_means()
+        means, known = self.means
+        if not (known & self.visible[t]).any():
+            return self.logits(x, t)
+        nearness = 2 * self.features(x) @ means.T - 2
+        return mask_logits(torch.where(known, nearness, NO_MEAN), self.visible[t])
+
+    def class_means(self) -> tuple[Tensor, Tensor]:
+        """The mean of each class's exemplars [classes, d], and which classes have any."""
+        slots = self.memory.filled().nonzero().flatten()
+        member = self.memory.y[slots] == torch.arange(self.setting.n_classes, device=slots.device)[:, None]
+        if not len(slots):
+            return torch.zeros(0, device=slots.device), member.any(1)
+        return normalize(member.float() @ self.features(self.memory.x[slots])), member.any(1)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The network's features, scaled to unit length."""
+        parts = [self.net.features(scale_input(part, self.setting.input_range)) for part in x.split(256)]  # type: ignore[operator]
+        return normalize(torch.cat(parts).flatten(1).float())
+
+    def train(self, mode: bool = True) -> ICaRL:
+        self.means = None
+        return super().train(mode)

@@ -1,0 +1,95 @@
+"""Lifelong learning by distillation and retrospection."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softmax
+
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, distillation_loss, gradients, sgd_
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import draw_replay, replay_logits, ring_memory, store_soft_targets
+from bcl.memory import Kind
+from bcl.nets import mask_logits, scale_input
+
+
+@hypers
+class KDRHyper(HyperParameters):
+    lr: float = hyper(0.05, "learning rate of the network", symbol="α", above=0)
+    expert_lr: float = hyper(0.1, "learning rate of the expert", symbol="α_e", above=0)
+    expert_steps: int = hyper(3, "SGD steps of the expert per batch", symbol="n_e", low=1)
+    replay_batch: int = hyper(128, "samples looked back at per step, at most the slots of one task", low=1)
+    temperature: float = hyper(2.0, "softmax temperature of both distillations", symbol="τ", above=0)
+    distill_weight: float = hyper(1.0, "weight of the network's own past answers", symbol="λ", low=0)
+    joint_forward: bool = hyper(
+        False, "current and replayed samples in one forward pass (batch norm sees them together)"
+    )
+
+
+class KDR(Learner):
+    """Progressive distillation and retrospection (Hou et al., 2018), online.
+
+    From the second task on, an expert e learns the new task, and the network learns from it instead of from labels:
+
+        n_e times:   e <- e - α_e ∇ L(e, B_n)
+        θ <- θ - α ∇[ D(p_e || p_θ on B_n)  +  L(θ, B_M)  +  λ D(past answers || p_θ on B_M) ]
+        M <- M ∪ B_n
+
+    D is τ² KL_τ, whose gradient is of the size of L's; B_M, the retrospection, is a draw from earlier tasks' memories.
+    When a task begins, the expert starts as a copy of the network, and the network's answers on all of M are stored:
+    the "original" network of that paper is the one just before the new task. In the first task there is nothing to
+    preserve and no expert: the network learns from the labels.
+
+    Deviations: the expert is trained while the network learns from it, some steps ahead on every batch, and not to its
+    end before (the stream is seen once). The replayed labels count as well as the past answers on them: with a few hundred
+    steps per task those answers are far from right. The past answers on *new* data, which LwF distils and that paper
+    keeps, are left out: their place is taken by the replayed samples.
+    """
+
+    Hyper = KDRHyper
+    reference = "Hou et al., 2018"
+    memory_kind = "ring per task, soft targets, an expert network"
+    cost = "n_e forward and backward of the expert on the batch and 1 forward; 1 on batch + replay"
+
+    def setup(self) -> None:
+        targets = {"target": Kind((self.setting.n_classes,), torch.float32)}
+        self.memory = ring_memory(self.setting, self.setting.memory, targets)
+        self.expert = deepcopy(self.net)
+
+    def begin_task(self, t: int) -> None:
+        """The network as it is now becomes the expert's start, and its answers what is to be preserved."""
+        for s in self.seen:
+            store_soft_targets(self, self.memory, s, self.hyper.temperature, "eval")
+        self.expert.load_state_dict(self.net.state_dict())
+        super().begin_task(t)
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        weights = self.weights()
+        loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)
+        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.memory.write(x, y, t, target=torch.zeros(len(y), self.setting.n_classes, device=x.device))
+
+    def loss(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        h = self.hyper
+        replay = draw_replay(self.memory, h.replay_batch, t, self.random)
+        taught = self.teach(x, y, t)
+        current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
+        past = self.memory.get_buffer("target")[replay.slot]
+        new = distillation_loss(current, taught, self.visible[t], h.temperature, "batch")
+        old = distillation_loss(replayed, past, self.visible[replay.task], h.temperature, "batch")
+        distilled: Tensor = h.temperature**2 * (new + h.distill_weight * old)
+        return distilled + cross_entropy(replayed, replay.y)
+
+    def teach(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        """The expert learns the batch; returns what it then answers."""
+        scaled = scale_input(x, self.setting.input_range)
+        pairs = zip(self.expert.parameters(), self.net.parameters(), strict=True)
+        weights = [e.requires_grad_() for e, own in pairs if own.requires_grad]
+        for _ in range(self.hyper.expert_steps):
+            loss = cross_entropy(mask_logits(self.expert(scaled), self.visible[t]), y)
+            sgd_(weights, gradients(loss, weights), self.hyper.expert_lr)
+        with torch.no_grad():
+            return softmax(mask_logits(self.expert(scaled), self.visible[t]) / self.hyper.temperature, dim=1)

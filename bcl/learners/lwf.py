@@ -1,0 +1,71 @@
+"""Learning without Forgetting."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softmax
+
+from bcl.learners.base import Learner
+from bcl.learners.functional import cross_entropy, distillation_loss, gradients, sgd_
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, scale_input
+
+
+@hypers
+class LwFHyper(HyperParameters):
+    lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
+    distill_weight: float = hyper(1.0, "weight of the old tasks' distillation; 0 switches it off", symbol="λ_o", low=0)
+    temperature: float = hyper(2.0, "softmax temperature of the distillation", symbol="T", above=0)
+
+
+class LwF(Learner):
+    """Learning without Forgetting (Li & Hoiem, 2017), online: no samples are kept, the old network is.
+
+        θ <- θ - α ∇[ L(θ, B_n) + λ_o Σ_k H(softmax(z_k^old / T), softmax(z_k / T)) ]   on the current batch B_n alone
+
+    z_k are the logits of an old head k, z_k^old those of the network as it was when the last task ended, H is
+    cross-entropy, averaged over the batch (their Eq. 2 and 3; its constant part, the entropy of the old answers, is
+    left out: it has no gradient). The old heads are, task-incrementally, the earlier tasks' classes, one head per
+    task and their losses added up, as in the paper; domain-incrementally, all classes; class-incrementally, the
+    classes of earlier tasks, as one head. There is no factor T²: the paper has none. The old network is in evaluation
+    mode: it stands for answers that the paper computes once, before the new task is learnt.
+
+    Deviations: no warm-up that trains the new head alone until it converges (a stream is seen once), no weight decay.
+    """
+
+    Hyper = LwFHyper
+    reference = "Li & Hoiem, 2017"
+    memory_kind = "no samples; a copy of the network"
+    cost = "1 forward and backward on the batch, 1 forward of the old network"
+
+    def setup(self) -> None:
+        self.old = FrozenCopy(self.net)
+        self.owned: Tensor
+        self.register_buffer("owned", classes_of_tasks(self.setting))
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        h, weights = self.hyper, self.weights()
+        inputs = scale_input(x, self.setting.input_range)
+        logits = self.net(inputs)
+        loss = cross_entropy(mask_logits(logits, self.visible[t]), y)
+        if self.past and h.distill_weight:
+            loss = loss + h.distill_weight * self.distillation(logits, self.old(inputs))
+        sgd_(weights, gradients(loss, weights), h.lr)
+
+    def distillation(self, new: Tensor, old: Tensor) -> Tensor:
+        """The sum over the old heads of each one's mean distance from what it used to answer."""
+        heads = self.old_heads()
+        rows = heads.repeat(len(new), 1)  # of every sample, a row for each head
+        new, old = (mask_logits(z.repeat_interleave(len(heads), 0), rows) for z in (new, old))
+        target = softmax(old / self.hyper.temperature, dim=1)
+        return len(heads) * distillation_loss(new, target, rows, self.hyper.temperature, "batch")
+
+    def old_heads(self) -> Tensor:
+        """A boolean row over all classes for each head that is to stay as it was."""
+        rows = torch.stack([self.owned[s] for s in self.past])
+        return rows if self.setting.scenario == "task" else rows.any(0, keepdim=True)
+
+    def end_task(self, t: int) -> None:
+        super().end_task(t)
+        self.old.take(self.net)

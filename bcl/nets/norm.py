@@ -1,0 +1,62 @@
+"""Batch norm that knows of groups: several batches in one forward pass, each normalised by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm, relu
+
+from bcl.kernels import fused
+
+_groups: list[tuple[int, ...]] = []
+
+
+@contextmanager
+def batch_groups(sizes: Sequence[int]) -> Iterator[None]:
+    """Within, a batch of sum(sizes) samples is normalised as that many batches, one after another."""
+    _groups.append(tuple(sizes))
+    try:
+        yield
+    finally:
+        _groups.pop()
+
+
+class BatchNorm2d(nn.BatchNorm2d):
+    """torch's, with the same weights and results, and two things more: groups, and what follows it in one go.
+
+    `num_batches_tracked` stays 0: with a fixed momentum nothing depends on it, and counting costs a kernel per layer.
+    """
+
+    def forward(self, x: Tensor, shortcut: Tensor | None = None, activate: bool = False) -> Tensor:
+        """batch_norm(x), plus the shortcut, through a ReLU, as asked."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.momentum is not None
+        sizes = _groups[-1] if _groups and self.training else (len(x),)
+        if self.training and len(sizes) <= 2 and fused(x) and x.dtype == torch.float32:
+            from bcl.kernels.norm import norm
+
+            running = self.running_mean, self.running_var
+            scale = self.weight, self.bias
+            return norm(x, *scale, *running, sizes, self.momentum, self.eps, shortcut=shortcut, relu=activate)
+        parts = x.split(sizes) if len(sizes) > 1 else (x,)
+        outs = [
+            batch_norm(
+                part,
+                self.running_mean,
+                self.running_var,
+                self.weight,
+                self.bias,
+                self.training,
+                self.momentum,
+                self.eps,
+            )
+            for part in parts
+        ]
+        out = outs[0] if len(outs) == 1 else torch.cat(outs)
+        if shortcut is not None:
+            out = out + shortcut
+        return relu(out) if activate else out

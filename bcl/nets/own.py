@@ -1,0 +1,62 @@
+"""A network of the user's: `--net module:function`, where function(setting) returns an nn.Module."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from bcl.errors import InputError
+from bcl.streams import Setting
+
+
+def find(name: str) -> Callable[[Setting], Any]:
+    """The function; modules are looked for in the working directory as well."""
+    module_name, _, function = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InputError(f"--net {name}: cannot import {module_name} ({error})") from error
+    except Exception as error:
+        raise InputError(f"--net {name}: importing {module_name} failed ({type(error).__name__}: {error})") from error
+    made = getattr(module, function, None)
+    if not callable(made):
+        raise InputError(f"--net {name}: {module_name} has no function '{function}'")
+    return made  # type: ignore[no-any-return]
+
+
+def make(name: str, setting: Setting) -> nn.Module:
+    """The network, tried on two samples so that a mistake shows before the run and not within it."""
+    try:
+        net = find(name)(setting)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"--net {name} failed ({type(error).__name__}: {error})") from error
+    if not isinstance(net, nn.Module):
+        raise InputError(f"--net {name} returned {type(net).__name__}, not a torch.nn.Module")
+    was_training = net.training
+    try:
+        with torch.no_grad():
+            shape = tuple(net.eval()(torch.zeros(2, *setting.shape)).shape)
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        raise InputError(f"--net {name} does not take samples of shape {setting.shape} ({first})") from error
+    if shape != (2, setting.n_classes):
+        raise InputError(f"--net {name} gives {shape} for two samples, not (2, {setting.n_classes}) logits")
+    return net.train(was_training)
+
+
+def source(name: str) -> bytes:
+    """The text of the module that the function is in: what a run's name depends on."""
+    path = inspect.getsourcefile(inspect.unwrap(find(name)))
+    return Path(path).read_bytes() if path else b""

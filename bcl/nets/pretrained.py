@@ -1,0 +1,84 @@
+"""The ResNet-18 that was trained on ImageNet: `bcl data import resnet18 FILE`, and the network that starts from it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bcl.errors import DamagedFileError, InputError, MissingDataError
+from bcl.nets.resnet import ResNet18
+from bcl.streams import cache
+from bcl.streams.draft import Draft, storing
+from bcl.streams.sets import RESNET18
+from bcl.streams.source import MEMBER_LIMIT, reading
+
+FILE = "weights.safetensors"
+
+
+def import_weights(path: str | os.PathLike[str], source_name: str = "") -> dict[str, Any]:
+    """Check a state dict in torch's format, and keep it in the cache as safetensors; returns the manifest."""
+    from safetensors.torch import save
+
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise MissingDataError(f"{path} is not a file")
+    tensors = check(path, _load(path))
+    with Draft(RESNET18) as draft:
+        with storing(), open(draft.path / FILE, "wb") as file:
+            file.write(save(tensors))
+            file.flush()
+            os.fsync(file.fileno())
+        about = {"source": source_name or str(path.resolve()), "kind": "torch state dict", "classes": []}
+        return draft.commit({**about, "counts": {"tensors": len(tensors)}, "shape": []})
+
+
+def _load(path: Path) -> Any:
+    with reading(path):
+        if path.stat().st_size > MEMBER_LIMIT:
+            raise InputError(f"{path} is larger than the weights of any ResNet-18; refused")
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise DamagedFileError(f"{path} holds more than weights, or is damaged; refused") from error
+
+
+def check(path: Path, content: Any) -> dict[str, Tensor]:
+    """The tensors of a ResNet-18, by torchvision's names; the classifier may be absent."""
+    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
+        content = content["state_dict"]
+    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise InputError(f"{path} holds no state dict; save one with torch.save(model.state_dict(), FILE)")
+    wanted = ResNet18(1000, 64, "imagenet").state_dict()
+    for name in sorted(content.keys() - wanted.keys()):
+        raise InputError(f"{path} is not a ResNet-18: it has '{name}'")
+    for name, own in wanted.items():
+        if name not in content:
+            if name.startswith("fc.") or name.endswith("num_batches_tracked"):
+                continue
+            raise InputError(f"{path} is not a ResNet-18: it lacks '{name}'")
+        if content[name].shape != own.shape:
+            raise InputError(
+                f"{path} is not a ResNet-18: '{name}' is {tuple(content[name].shape)}, not {tuple(own.shape)}"
+            )
+        if not torch.isfinite(content[name]).all():
+            raise DamagedFileError(f"{path}: '{name}' contains NaN or infinite values")
+    return {name: content[name].to(wanted[name].dtype).contiguous() for name in wanted if name in content}
+
+
+def start_from_imagenet(net: ResNet18) -> None:
+    """All weights but the classifier's, from the cache."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    cache.need(RESNET18)
+    path = cache.root() / RESNET18 / FILE
+    try:
+        tensors = {name: tensor for name, tensor in load_file(path).items() if not name.startswith("fc.")}
+        net.load_state_dict(tensors, strict=False)
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise DamagedFileError(f"{path} is damaged; delete it and import {RESNET18} again") from error

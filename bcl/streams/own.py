@@ -1,0 +1,116 @@
+"""The user's own data as a benchmark: `folder:PATH`, `npz:FILE`, or anything in Python that yields samples.
+
+What lies in files is read once into the cache, and again when it has changed; a run's name contains the digest of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bcl.errors import InputError, unknown
+from bcl.streams import cache
+from bcl.streams.benchmark import ARRIVAL, PARTS, Benchmark, hold_out
+from bcl.streams.content import SPLITS
+from bcl.streams.dataset import Array, Dataset, TaskedDataset
+from bcl.streams.stream import TaskPlan
+
+VALIDATION_SHARE = 0.25  # of every task's training samples: what tuning is judged on, so that no test sample is used
+
+
+@dataclass(frozen=True)
+class OwnBenchmark(Benchmark):
+    """Tasks as the data says. A class is one column of the logits, whatever tasks it appears in."""
+
+    data: TaskedDataset = field(kw_only=True)
+
+    def load(self) -> Dataset:
+        return self.data
+
+    def _plans(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+        arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
+        plans = []
+        for t in range(tasks):
+            train, test = (np.flatnonzero(of == t) for of in (self.data.train_task, self.data.test_task))
+            classes = np.unique(data.train_y[train])
+            if part == "tune":
+                train, test = hold_out(data.train_y, train, VALIDATION_SHARE)
+                if not len(test):
+                    raise InputError(f"{self.name}: task {t + 1} has too few training samples to tune on")
+            if self.shuffled_classes:  # here: the samples of a task, which files have in no particular order
+                train = arrival.permutation(train)
+            plans.append(TaskPlan(train[:samples], test, classes, test_from_train=part == "tune"))
+        return plans
+
+    def _columns(self, scenario: str, plans: Sequence[TaskPlan]) -> tuple[tuple[int, ...], ...]:
+        del scenario
+        return tuple(tuple(int(c) for c in plan.classes) for plan in plans)
+
+
+def own_benchmark(name: str) -> OwnBenchmark:
+    """`folder:PATH`, `folder:PATH?size=64` (images are resized to 64x64) or `npz:FILE`."""
+    from bcl.streams import ownfolder, ownnpz
+
+    kind, _, rest = name.partition(":")
+    path, _, query = rest.partition("?")
+    options = dict(word.partition("=")[::2] for word in query.split("&") if word)
+    readers: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
+        "folder": (ownfolder.cached, ("size",)),
+        "npz": (ownnpz.cached, ()),
+    }
+    if kind not in readers or not path:
+        raise unknown("kind of data", kind, [f"{k}:PATH" for k in readers])
+    read, known = readers[kind]
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of {kind}:", option, known)
+    return from_tasked(name, load(read(path, **options)))
+
+
+def load(entry: str) -> TaskedDataset:
+    """A cached entry that knows its tasks."""
+    about, base = cache.need(entry), cache.load(entry)
+    tasks = {f"{split}_task": np.asarray(cache.array(entry, about, f"{split}_task")) for split in SPLITS}
+    whole: dict[str, Any] = {**vars(base), **tasks}
+    return TaskedDataset(**whole)
+
+
+def from_tasked(name: str, data: TaskedDataset, **settings: Any) -> OwnBenchmark:
+    """A benchmark of a data set that knows its tasks; `settings` are fields of Benchmark."""
+    labels, tasks = {"train": data.train_y, "test": data.test_y}, {"train": data.train_task, "test": data.test_task}
+    check_tasks(name, data.classes, labels, tasks)
+    count = 1 + int(data.train_task.max())
+    sets = [frozenset(np.unique(data.train_y[data.train_task == t]).tolist()) for t in range(count)]
+    shape = data.train_x.shape[1:]
+    defaults = {
+        "scenario": "domain" if count > 1 and len(set(sets)) == 1 else "task",
+        "net": "resnet18-reduced" if len(shape) == 3 and min(shape[1:]) >= 16 else "mlp",
+        "memory": 50,
+        "summary": f"own data, {count} tasks",
+    }
+    chosen = {**defaults, **{key: value for key, value in settings.items() if value is not None}}
+    return OwnBenchmark(name, name, "own", count, count, max(map(len, sets)), data=data, **chosen)
+
+
+def check_tasks(name: str, classes: Sequence[str], labels: dict[str, Array], tasks: dict[str, Array]) -> None:
+    """Every task with both splits, and the same classes in both."""
+    for t in range(1 + max((int(of.max()) for of in tasks.values() if len(of)), default=0)):
+        seen, asked = (set(np.unique(labels[split][tasks[split] == t]).tolist()) for split in SPLITS)
+        if not seen | asked:
+            raise InputError(f"{name}: task {t + 1} has no samples")
+        if seen != asked:
+            c = min(seen ^ asked)
+            lacking = "test" if c in seen else "training"
+            raise InputError(f"{name}: task {t + 1} has no {lacking} samples of class '{classes[c]}'")
+
+
+def number_classes(labels: Sequence[Any], tasks: Array) -> tuple[list[Any], dict[Any, int]]:
+    """Classes in the order in which the tasks bring them, so that the first tasks' columns come first."""
+    first: dict[Any, int] = {}
+    for label, task in zip(labels, tasks.tolist(), strict=True):
+        first[label] = min(task, first.get(label, task))
+    names = sorted(first, key=lambda label: (first[label], label))
+    return names, {label: i for i, label in enumerate(names)}
