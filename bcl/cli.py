@@ -117,6 +117,7 @@ def tune(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK")],
     methods: Annotated[list[str], typer.Argument(metavar="METHOD...")],
     trials: Annotated[int | None, typer.Option("--trials", help="Try N of the grid's points [default: all].")] = None,
+    search: Annotated[str, typer.Option("--search", help="grid, or optuna: between the grid's values.")] = "grid",
     seeds: Seeds = 3,
     scenario: Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")] = None,
     memory: Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")] = None,
@@ -133,6 +134,7 @@ def tune(
         benchmark,
         methods,
         trials=None if trials is None else _count("trials", trials),
+        search=search,
         seeds=range(_count("seeds", seeds)),
         scenario=scenario,
         memory=memory,
@@ -154,12 +156,13 @@ def speed(
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
     repeats: Annotated[int, typer.Option("--repeats", help="Steps that are timed.")] = 50,
+    tasks: Annotated[int | None, typer.Option("--tasks", help="Tasks seen by then [default: all].")] = None,
     json_: Json = False,
 ) -> None:
     """Steps per second on this machine, on random data: every method, or those named."""
     from bcl.experiments import speed_command
 
-    speed_command.command(benchmark, methods or [], members, device, precision, repeats, json_)
+    speed_command.command(benchmark, methods or [], members, device, precision, repeats, tasks, json_)
 
 
 @app.command()
@@ -167,19 +170,37 @@ def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: DIR/report.html]")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Write the figures here, as SVG and PDF.")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="A suite's tables [default: DIR/tables].")] = None,
 ) -> None:
-    """Tables and figures of the runs in a directory, as one page."""
+    """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
     from bcl.experiments.store import find_results
 
     results = list(find_results(directory))
-    if not results:
-        raise InputError(f"{directory} holds no complete run; `bcl run ... --out {directory}` makes some")
-    _write_report(results, output or directory / "report.html", None)
+    page = output or directory / "report.html"
+    more = _write_suite_report(directory, page, tables or directory / "tables")
+    if more is None:
+        if not results:
+            raise InputError(f"{directory} holds no complete run; `bcl run ... --out {directory}` makes some")
+        _write_report(results, page, None)
     if figures is not None:
         from bcl.report.figures import save_figures
 
-        for path in save_figures(results, figures):
+        for path in save_figures(results, figures, more=more):
             print(path)
+
+
+def _write_suite_report(directory: Path, page: Path, tables: Path) -> dict[str, Any] | None:
+    """The report of a suite, and the figures that are its alone; None where the directory is not that of one."""
+    from bcl.report.compare import read
+
+    comparison = read(directory)
+    if comparison is None:
+        return None
+    from bcl.report.suite_page import axis_figures, write_suite_report
+
+    for path in write_suite_report(comparison, page, tables):
+        print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
+    return dict(axis_figures(comparison))
 
 
 def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:

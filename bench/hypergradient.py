@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from bcl.engine import Loop, Position
+from bcl.engine import Loop, Member
 from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.metrics import all_metrics
@@ -51,9 +51,9 @@ def cost(title: str, net: str, setting: Setting, repeats: int) -> None:
 
 def run(name: str, scenario: str, part: str, seed: int, **values: Any) -> float:
     stream = benchmark(name).stream(seed, scenario=scenario, part=part)
-    learner = method("bcl-dual")(build("mlp", stream.setting), stream.setting, **values)
-    at = Loop(learner, stream, Position(), device=torch.device("cpu")).run()
-    return float(all_metrics(at.matrix, at.before)["acc"])
+    member = Member(method("bcl-dual")(build("mlp", stream.setting), stream.setting, **values), stream)
+    Loop([member], torch.device("cpu")).run()
+    return float(all_metrics(member.position.matrix, member.position.before)["acc"])
 
 
 def accuracy(name: str, scenario: str) -> None:

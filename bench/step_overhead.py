@@ -3,8 +3,8 @@
     python bench/step_overhead.py          # the record is bench/records/step-overhead.txt
 
 The bare arithmetic is the same forward and backward passes on the same sizes and nothing else: no memory, no
-sampling, no masks, no losses beyond a mean, no optimiser, no interpolation. Both are timed alternately in one process, and
-the ratio of the medians is stated.
+sampling, no masks, no losses beyond a mean, no optimiser, no interpolation. Both are timed alternately in one process,
+and the ratio of the medians is stated.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
             full.append(middle - start)
             bare.append(end - middle)
     step, arithmetic = statistics.median(full), statistics.median(bare)
-    print("BCL-Dual, MLP 784-128-128-128-10, batch 10, replay 128, 1 inner and 2 outer steps, 20 tasks seen, one thread")
+    print("BCL-Dual, MLP 784-128-128-128-10, batch 10, replay 128, 1 inner and 2 outer steps, 20 tasks, one thread")
     print(f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}")
     print(f"step {step * 1e3:.2f} ms, bare arithmetic {arithmetic * 1e3:.2f} ms, medians of {REPEATS}")
     print(f"ratio {step / arithmetic:.2f}")

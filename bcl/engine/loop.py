@@ -64,6 +64,8 @@ class Loop:
         self.members, self.device = list(members), device
         self.save_every, self.report, self.stop = save_every, report, stop
         self.captured = device.type == "cuda" if captured is None else captured
+        if self.captured:
+            torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
         self.totals = [member.total_steps for member in members]
         streams = {id(m.stream): m.stream for m in members}
         self.tests = {key: TestSets(stream, device) for key, stream in streams.items()}

@@ -14,6 +14,7 @@ from typing import Any
 from bcl.engine.position import Interrupted
 from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
+from bcl.experiments.gpu import side_by_side
 from bcl.experiments.locks import Busy
 from bcl.experiments.pool import Queue, Report, in_processes
 from bcl.experiments.store import RunStore
@@ -77,9 +78,12 @@ def _in_this_process(
     asked: list[int] = []
     main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if main else None
-    work = partial(compute, resume=resume, save_every=save_every, stop=lambda: bool(asked))
+    options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": lambda: bool(asked)}
     queue = Queue(missing, configs, store)
     try:
+        if any(config.device != "cpu" for config in configs):
+            yield from side_by_side(configs, missing, store, report=report, **options)
+            return
         while queue.waiting:
             if asked:
                 raise Interrupted
@@ -88,7 +92,7 @@ def _in_this_process(
                 time.sleep(0.1)  # all that is left is in other hands
                 continue
             try:
-                outcome: Outcome = work(configs[i], store, report=partial(report, i))
+                outcome: Outcome = compute(configs[i], store, report=partial(report, i), **options)
             except Busy:
                 queue.defer(i)
                 continue

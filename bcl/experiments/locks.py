@@ -19,10 +19,9 @@ from typing import Any
 
 from bcl.errors import StorageError
 
-try:
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # a system without flock: one process at a time
     import fcntl
-except ImportError:  # a system without flock: one process at a time
-    fcntl = None  # type: ignore[assignment]
 
 NAME = "lock"
 
@@ -95,7 +94,11 @@ def holder(directory: Path) -> dict[str, Any]:
 @contextlib.contextmanager
 def exclusively(path: Path) -> Iterator[None]:
     """One at a time, each waiting for the other: for changes that take an instant."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StorageError(f"cannot write to {path.parent}: {error.strerror}; choose another place") from error
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)

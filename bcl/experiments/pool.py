@@ -55,7 +55,9 @@ class Worker:
     def __init__(self, store: RunStore, resume: bool, save_every: float, stop: Any):
         context = multiprocessing.get_context("spawn")
         self.line, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, store, resume, save_every, stop), daemon=True)
+        self.process = context.Process(
+            target=_serve, args=(theirs, store, resume, save_every, stop, os.getpid()), daemon=True
+        )
         self.process.start()
         theirs.close()
         self.index: int | None = None
@@ -121,10 +123,9 @@ def in_processes(
                 worker.process.join()
 
 
-def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, stop: Any) -> None:
+def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, stop: Any, parent: int) -> None:
     """A worker's life: a run after another until the line is cut, be it that the parent ends or is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
-    parent = os.getppid()
 
     def asked_to_stop() -> bool:
         if os.getppid() != parent:

@@ -80,10 +80,17 @@ def random_batch(setting: Setting, t: int, n: int, device: torch.device) -> tupl
 
 
 def measure(
-    home: Benchmark, name: str, members: int, device: torch.device, precision: str, repeats: int, rate: float | None
+    home: Benchmark,
+    name: str,
+    members: int,
+    device: torch.device,
+    precision: str,
+    repeats: int,
+    rate: float | None,
+    tasks: int | None = None,
 ) -> Speed:
     """Time `repeats` steps, after some that do not count."""
-    learners = [prepared(home, name, seed, device) for seed in range(members)]
+    learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
     setting, t = learners[0].setting, learners[0].setting.tasks - 1
     size = home.batch_size
     x, y = random_batch(setting, t, size * (repeats + 20), device)
@@ -176,19 +183,26 @@ def matrix_rate(device: torch.device) -> float:
 
 
 def speed(
-    benchmark_name: str, methods: Sequence[str], members: Sequence[int], device: str, precision: str, repeats: int
+    benchmark_name: str,
+    methods: Sequence[str],
+    members: Sequence[int],
+    device: str,
+    precision: str,
+    repeats: int,
+    tasks: int | None = None,
 ) -> list[Speed]:
     """Measure every method with every number of members; a row each."""
     home, where = benchmark(benchmark_name), torch.device(device)
     torch.set_num_threads(1)
     set_precision(precision)
+    torch.backends.cudnn.benchmark = True  # as the engine does
     rate = matrix_rate(where) if where.type == "cuda" else None
     rows = []
     for name in methods:
         if home.scenario not in method(name).scenarios:
             continue
         for count in members if where.type == "cuda" else [1]:
-            rows.append(measure(home, name, count, where, precision, repeats, rate))
+            rows.append(measure(home, name, count, where, precision, repeats, rate, tasks))
             gc.collect()
             if where.type == "cuda":
                 torch.cuda.empty_cache()

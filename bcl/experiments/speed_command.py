@@ -19,7 +19,14 @@ from bcl.streams import BENCHMARKS
 
 
 def command(
-    benchmark: str, methods: Sequence[str], members: str, device: str, precision: str, repeats: int, as_json: bool
+    benchmark: str,
+    methods: Sequence[str],
+    members: str,
+    device: str,
+    precision: str,
+    repeats: int,
+    tasks: int | None,
+    as_json: bool,
 ) -> None:
     if benchmark not in BENCHMARKS or BENCHMARKS[benchmark].dataset not in SHAPES:
         raise unknown("benchmark", benchmark, BENCHMARKS)
@@ -32,19 +39,18 @@ def command(
         counts = [int(word) for word in members.split(",")]
     except ValueError:
         raise InputError(f"--members takes numbers such as 1,5,10, not '{members}'") from None
-    if min(counts) < 1 or repeats < 1:
-        raise InputError("--members and --repeats must be at least 1")
+    if min(*counts, repeats, tasks or 1) < 1 or tasks == 0:
+        raise InputError("--members, --repeats and --tasks must be at least 1")
     device = pick_device(device)
     rows: list[Speed] = []
     for name in methods or METHODS:
         print(f"measuring {name}", file=sys.stderr, flush=True)
-        rows += speed(benchmark, [name], counts, device, precision, repeats)
-        if as_json:
-            continue
-        for row in rows[-len(counts) :]:
+        new = speed(benchmark, [name], counts, device, precision, repeats, tasks)
+        rows += new
+        for row in new:
             print(_line(row), file=sys.stderr, flush=True)
     if as_json:
-        about = {"benchmark": benchmark, "device": device, "precision": precision, "repeats": repeats}
+        about = {"benchmark": benchmark, "device": device, "precision": precision, "repeats": repeats, "tasks": tasks}
         print(json.dumps({**about, "rows": [asdict(row) for row in rows]}))
     else:
         Console(width=110).print(_table(benchmark, device, precision, rows))

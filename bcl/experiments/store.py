@@ -10,7 +10,7 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from bcl.experiments.config import RunConfig
 from bcl.experiments.locks import is_held
 
 REQUIRED = ("benchmark", "scenario", "method", "seed", "acc", "accuracy_matrix", "steps", "seconds", "config")
-STATES = ("done", "running", "failed", "stopped", "missing")
+FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
 
 
 class RunStore:
@@ -77,6 +77,14 @@ class RunStore:
         write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
         (where / "checkpoint.safetensors").unlink(missing_ok=True)
 
+    def adopt(self, config: RunConfig, files: Mapping[str, bytes]) -> None:
+        """Take over a run that was computed elsewhere; its result last, as in `finish`."""
+        where = self.create(config)
+        for name in sorted(files, key=lambda name: name == "result.json"):
+            if name in FILES:
+                write_atomically(where / name, files[name])
+        self.note(config, "adopted")
+
     def state(self, config: RunConfig) -> str:
         """done, running (by a living process), failed, stopped (a checkpoint waits) or missing."""
         where = self.directory(config)
@@ -89,7 +97,7 @@ class RunStore:
         return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
 
     def tidy(self, config: RunConfig) -> None:
-        """Before a run is tried again: remove its old error, and what a process left half written when it was killed."""
+        """Before a run is tried again: remove its old error, and what a killed process left half written."""
         where = self.directory(config)
         for path in (where / "error.json", *where.glob(".*.*")):
             path.unlink(missing_ok=True)

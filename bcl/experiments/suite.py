@@ -20,7 +20,14 @@ RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "net", "set", "seeds"),
     *("precision", "label", "group"),
 )
-OPTIONS = ("scenario", "tasks", "samples", "memory", "net", "precision")  # what RunConfig.resolve takes by the same name
+OPTIONS = (
+    "scenario",
+    "tasks",
+    "samples",
+    "memory",
+    "net",
+    "precision",
+)  # what RunConfig.resolve takes by the same name
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,10 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
     for key in ("title", "about", "published", "axis"):
         if not isinstance(content.get(key, ""), str):
             raise InputError(f"{where}: {key} must be text")
+    if content.get("published"):
+        tables = yaml.safe_load(files("bcl").joinpath("suites/published.yaml").read_text(encoding="utf-8"))
+        if content["published"] not in tables:
+            raise InputError(f"{where}: {unknown('published table', content['published'], tables)}")
     return Suite(
         name,
         content.get("title", name),

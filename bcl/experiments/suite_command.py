@@ -121,8 +121,11 @@ def run(
     failures: Failures = []
 
     def fail(index: int, error: BaseException) -> None:
-        failures.append((_short(configs[index]), f"{error} [{store.directory(configs[index])}]"))
-        print(f"failed: {_short(configs[index])}: {error}", file=sys.stderr, flush=True)
+        where = store.directory(configs[index])
+        remedy = f"delete {where / 'checkpoint.safetensors'} to start this run anew"
+        text = str(error).replace("run without --resume to start this run anew", remedy)
+        failures.append((_short(configs[index]), f"{text} [{where}]"))
+        print(f"failed: {_short(configs[index])}: {text}", file=sys.stderr, flush=True)
 
     shared: dict[str, Any] = {"workers": workers, "resume": True, "save_every": save_every, "on_failure": fail}
     with contextlib.ExitStack() as stack:

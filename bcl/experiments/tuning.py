@@ -14,22 +14,32 @@ import numpy as np
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError
+from bcl.errors import DamagedFileError, InputError, unknown
 from bcl.experiments.command import pick_device
 from bcl.experiments.config import RunConfig
-from bcl.experiments.local import run_all
+from bcl.experiments.local import cores, run_all
+from bcl.experiments.locks import exclusively
 from bcl.experiments.progress import Watch
 from bcl.experiments.store import RunStore
 from bcl.streams import benchmark as find_benchmark
 
+SEARCHES = ("grid", "optuna")
+TRIALS = 30  # of Optuna's, unless told otherwise
+
+
+def axes(method: str) -> dict[str, list[Any]]:
+    """The values that suites/grid.yaml lists for a method, by hyper-parameter."""
+    table = yaml.safe_load(files("bcl").joinpath("suites/grid.yaml").read_text(encoding="utf-8"))
+    found: dict[str, list[Any]] = table.get(method, {})
+    if not found:
+        raise InputError(f"{method} has no grid in suites/grid.yaml: it has nothing to tune")
+    return found
+
 
 def grid(method: str) -> list[dict[str, Any]]:
-    """All combinations of the values that suites/grid.yaml lists for a method."""
-    table = yaml.safe_load(files("bcl").joinpath("suites/grid.yaml").read_text(encoding="utf-8"))
-    axes: dict[str, list[Any]] = table.get(method, {})
-    if not axes:
-        raise InputError(f"{method} has no grid in suites/grid.yaml: it has nothing to tune")
-    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    """All combinations of those values."""
+    found = axes(method)
+    return [dict(zip(found, values, strict=True)) for values in product(*found.values())]
 
 
 def tune(
@@ -40,41 +50,60 @@ def tune(
     out: Path,
     trials: int | None = None,
     workers: int | None = None,
+    search: str = "grid",
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again."""
-    candidates = grid(method)
-    if trials is not None and trials < len(candidates):
-        order = np.random.default_rng(0).permutation(len(candidates))
-        candidates = [candidates[i] for i in sorted(order[:trials])]
-    configs = [
-        RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options)
-        for values in candidates
-        for seed in seeds
-    ]
-    labels = [f"{method} trial {i // len(seeds) + 1} seed {config.seed}" for i, config in enumerate(configs)]
-    with Watch(labels) as watch:
-        results = run_all(configs, RunStore(out), workers=workers, resume=True, report=watch)
-    rows = []
-    for i, values in enumerate(candidates):
-        accuracies = [float(r["acc"]) for r in results[i * len(seeds) : (i + 1) * len(seeds)]]
-        rows.append({"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies})
+    rows: list[dict[str, Any]] = []
+
+    def evaluate(candidates: Sequence[dict[str, Any]]) -> list[float]:
+        configs = [
+            RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options)
+            for values in candidates
+            for seed in seeds
+        ]
+        first = len(rows)
+        labels = [f"{method} trial {first + i // len(seeds) + 1} seed {c.seed}" for i, c in enumerate(configs)]
+        with Watch(labels) as watch:
+            results = run_all(configs, RunStore(out), workers=workers, resume=True, report=watch)
+        for i, values in enumerate(candidates):
+            accuracies = [float(r["acc"]) for r in results[i * len(seeds) : (i + 1) * len(seeds)]]
+            rows.append({"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies})
+        return [row["acc"] for row in rows[first:]]
+
+    if search == "optuna":
+        from bcl.experiments.search import search as sample
+
+        name = f"optuna-{method}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
+        earlier = sample(
+            axes(method), trials or TRIALS, evaluate, out / name, max(1, (workers or cores()) // len(seeds))
+        )
+        rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
+    else:
+        evaluate(_some(grid(method), trials))
     return sorted(rows, key=lambda row: -row["acc"])
+
+
+def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str, Any]]:
+    if trials is None or trials >= len(candidates):
+        return candidates
+    order = np.random.default_rng(0).permutation(len(candidates))
+    return [candidates[i] for i in sorted(order[:trials])]
 
 
 def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: dict[str, Any]) -> None:
     """Enter the winner into a file of chosen hyper-parameters, and leave the rest of it as it is."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    try:
-        table = yaml.safe_load(text) or {}
-        table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
-    except (yaml.YAMLError, AttributeError, TypeError) as error:
-        raise DamagedFileError(
-            f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
-        ) from error
-    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())
+    with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        try:
+            table = yaml.safe_load(text) or {}
+            table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
+        except (yaml.YAMLError, AttributeError, TypeError) as error:
+            raise DamagedFileError(
+                f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
+            ) from error
+        head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+        write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())
 
 
 def command(
@@ -86,14 +115,17 @@ def command(
     device: str,
     save: Path,
     as_json: bool,
+    search: str = "grid",
     **options: Any,
 ) -> None:
     """`bcl tune`: search, print every trial, save the winner."""
+    if search not in SEARCHES:
+        raise unknown("search", search, SEARCHES)
     home = find_benchmark(benchmark)
     scenario = scenario or home.scenario
     device = pick_device(device)
     found = {
-        method: tune(benchmark, method, seeds=seeds, scenario=scenario, device=device, **options)
+        method: tune(benchmark, method, seeds=seeds, scenario=scenario, device=device, search=search, **options)
         for method in dict.fromkeys(methods)
     }
     for method, rows in found.items():

@@ -45,6 +45,6 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
     n = len(eligible)
     k = min(k, n)
     out = torch.zeros(k, dtype=torch.long, device=eligible.device)
-    rows = 32
-    _choose[(triton.cdiv(n, rows),)](state, eligible.view(torch.uint8), out, n, k, ROWS=rows, COLUMNS=128)
+    rows = 16
+    _choose[(triton.cdiv(n, rows),)](state, eligible.view(torch.uint8), out, n, k, ROWS=rows, COLUMNS=512, num_warps=8)
     return out

@@ -17,21 +17,24 @@ LARGEST = 16384  # elements of a channel that a program holds in registers at on
 
 
 @triton.jit
-def _address(e, first, channel, channels, area):
+def _address(e, first, channel, channels, area, LAST: tl.constexpr):
+    """Where element e of a group's channel lies, in either memory layout."""
+    if LAST:
+        return ((first + e // area) * area + e % area) * channels + channel
     return ((first + e // area) * channels + channel) * area + e % area
 
 
 @triton.jit
 def _forward_group(
     x, shortcut, y, mean_, rstd_, running_mean, running_var, w, b, group, first, count, channels, area, momentum, eps,
-    SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0)
     m = count * area
     e0 = tl.arange(0, BLOCK)
     if ONCE:
         inside = e0 < m
-        value = tl.load(x + _address(e0, first, c, channels, area), mask=inside, other=0.0)
+        value = tl.load(x + _address(e0, first, c, channels, area, LAST), mask=inside, other=0.0)
         mean = tl.sum(value, axis=0) / m
         centred = tl.where(inside, value - mean, 0.0)
         var = tl.sum(centred * centred, axis=0) / m
@@ -39,12 +42,12 @@ def _forward_group(
         total = tl.zeros([BLOCK], dtype=tl.float32)
         for start in range(0, m, BLOCK):
             e = start + e0
-            total += tl.load(x + _address(e, first, c, channels, area), mask=e < m, other=0.0)
+            total += tl.load(x + _address(e, first, c, channels, area, LAST), mask=e < m, other=0.0)
         mean = tl.sum(total, axis=0) / m
         square = tl.zeros([BLOCK], dtype=tl.float32)
         for start in range(0, m, BLOCK):
             e = start + e0
-            value = tl.load(x + _address(e, first, c, channels, area), mask=e < m, other=0.0)
+            value = tl.load(x + _address(e, first, c, channels, area, LAST), mask=e < m, other=0.0)
             centred = tl.where(e < m, value - mean, 0.0)
             square += centred * centred
         var = tl.sum(square, axis=0) / m
@@ -54,75 +57,88 @@ def _forward_group(
     old_mean, old_var = tl.load(running_mean + c), tl.load(running_var + c)
     tl.store(running_mean + c, old_mean + momentum * (mean - old_mean))
     tl.store(running_var + c, old_var + momentum * (var * (m / (m - 1.0)) - old_var))
-    for start in range(0, m, BLOCK):
-        e = start + e0
-        inside = e < m
-        address = _address(e, first, c, channels, area)
-        if ONCE:
-            out = centred * (rstd * w) + b
-        else:
-            out = (tl.load(x + address, mask=inside, other=0.0) - mean) * (rstd * w) + b
+    if ONCE:
+        at = _address(e0, first, c, channels, area, LAST)
+        out = centred * (rstd * w) + b
         if SHORTCUT:
-            out += tl.load(shortcut + address, mask=inside, other=0.0)
+            out += tl.load(shortcut + at, mask=e0 < m, other=0.0)
         if RELU:
             out = tl.maximum(out, 0.0)
-        tl.store(y + address, out, mask=inside)
+        tl.store(y + at, out, mask=e0 < m)
+    else:
+        for start in range(0, m, BLOCK):
+            e = start + e0
+            at = _address(e, first, c, channels, area, LAST)
+            out = (tl.load(x + at, mask=e < m, other=0.0) - mean) * (rstd * w) + b
+            if SHORTCUT:
+                out += tl.load(shortcut + at, mask=e < m, other=0.0)
+            if RELU:
+                out = tl.maximum(out, 0.0)
+            tl.store(y + at, out, mask=e < m)
 
 
 @triton.jit
 def _forward(
     x, shortcut, y, mean, rstd, running_mean, running_var, weight, bias, n0, n1, channels, area, momentum, eps,
     SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK0: tl.constexpr, ONCE0: tl.constexpr,
-    TWO: tl.constexpr, BLOCK1: tl.constexpr, ONCE1: tl.constexpr,
+    TWO: tl.constexpr, BLOCK1: tl.constexpr, ONCE1: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0)
     w, b = tl.load(weight + c), tl.load(bias + c)
     _forward_group(
         x, shortcut, y, mean, rstd, running_mean, running_var, w, b, 0, 0, n0, channels, area, momentum, eps,
-        SHORTCUT, RELU, BLOCK0, ONCE0,
+        SHORTCUT, RELU, BLOCK0, ONCE0, LAST,
     )  # fmt: skip
     if TWO:
         tl.debug_barrier()  # the running averages of the first group are read again
         _forward_group(
             x, shortcut, y, mean, rstd, running_mean, running_var, w, b, 1, n0, n1, channels, area, momentum, eps,
-            SHORTCUT, RELU, BLOCK1, ONCE1,
+            SHORTCUT, RELU, BLOCK1, ONCE1, LAST,
         )  # fmt: skip
 
 
 @triton.jit
 def _backward_group(
     dy, x, y, dx, dshortcut, mean_, rstd_, w, group, first, count, channels, area,
-    SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr, ONCE: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0)
     m = count * area
     mean, rstd = tl.load(mean_ + group * channels + c), tl.load(rstd_ + group * channels + c)
     e0 = tl.arange(0, BLOCK)
-    sum_dz = tl.zeros([BLOCK], dtype=tl.float32)
-    sum_dzx = tl.zeros([BLOCK], dtype=tl.float32)
-    for start in range(0, m, BLOCK):
-        e = start + e0
-        inside = e < m
-        address = _address(e, first, c, channels, area)
+    if ONCE:
+        inside = e0 < m
+        address = _address(e0, first, c, channels, area, LAST)
         dz = tl.load(dy + address, mask=inside, other=0.0)
         if RELU:
             dz = tl.where(tl.load(y + address, mask=inside, other=0.0) > 0, dz, 0.0)
         normal = (tl.load(x + address, mask=inside, other=0.0) - mean) * rstd
-        sum_dz += dz
-        sum_dzx += dz * normal
-    total, along = tl.sum(sum_dz, axis=0), tl.sum(sum_dzx, axis=0)
-    for start in range(0, m, BLOCK):
-        e = start + e0
-        inside = e < m
-        address = _address(e, first, c, channels, area)
-        if not ONCE:
-            dz = tl.load(dy + address, mask=inside, other=0.0)
-            if RELU:
-                dz = tl.where(tl.load(y + address, mask=inside, other=0.0) > 0, dz, 0.0)
-            normal = (tl.load(x + address, mask=inside, other=0.0) - mean) * rstd
+        total, along = tl.sum(dz, axis=0), tl.sum(tl.where(inside, dz * normal, 0.0), axis=0)
         tl.store(dx + address, (dz - total / m - normal * (along / m)) * (rstd * w), mask=inside)
         if SHORTCUT:
             tl.store(dshortcut + address, dz, mask=inside)
+    else:
+        sum_dz = tl.zeros([BLOCK], dtype=tl.float32)
+        sum_dzx = tl.zeros([BLOCK], dtype=tl.float32)
+        for start in range(0, m, BLOCK):
+            e = start + e0
+            at = _address(e, first, c, channels, area, LAST)
+            slope = tl.load(dy + at, mask=e < m, other=0.0)
+            if RELU:
+                slope = tl.where(tl.load(y + at, mask=e < m, other=0.0) > 0, slope, 0.0)
+            sum_dz += slope
+            sum_dzx += slope * (tl.load(x + at, mask=e < m, other=0.0) - mean) * rstd
+        total, along = tl.sum(sum_dz, axis=0), tl.sum(sum_dzx, axis=0)
+        for start in range(0, m, BLOCK):
+            e = start + e0
+            at = _address(e, first, c, channels, area, LAST)
+            slope = tl.load(dy + at, mask=e < m, other=0.0)
+            if RELU:
+                slope = tl.where(tl.load(y + at, mask=e < m, other=0.0) > 0, slope, 0.0)
+            value = (tl.load(x + at, mask=e < m, other=0.0) - mean) * rstd
+            tl.store(dx + at, (slope - total / m - value * (along / m)) * (rstd * w), mask=e < m)
+            if SHORTCUT:
+                tl.store(dshortcut + at, slope, mask=e < m)
     return total, along
 
 
@@ -130,16 +146,16 @@ def _backward_group(
 def _backward(
     dy, x, y, dx, dshortcut, mean, rstd, weight, dweight, dbias, n0, n1, channels, area,
     SHORTCUT: tl.constexpr, RELU: tl.constexpr, BLOCK0: tl.constexpr, ONCE0: tl.constexpr,
-    TWO: tl.constexpr, BLOCK1: tl.constexpr, ONCE1: tl.constexpr,
+    TWO: tl.constexpr, BLOCK1: tl.constexpr, ONCE1: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0)
     w = tl.load(weight + c)
     total, along = _backward_group(
-        dy, x, y, dx, dshortcut, mean, rstd, w, 0, 0, n0, channels, area, SHORTCUT, RELU, BLOCK0, ONCE0
+        dy, x, y, dx, dshortcut, mean, rstd, w, 0, 0, n0, channels, area, SHORTCUT, RELU, BLOCK0, ONCE0, LAST
     )  # fmt: skip
     if TWO:
         total1, along1 = _backward_group(
-            dy, x, y, dx, dshortcut, mean, rstd, w, 1, n0, n1, channels, area, SHORTCUT, RELU, BLOCK1, ONCE1
+            dy, x, y, dx, dshortcut, mean, rstd, w, 1, n0, n1, channels, area, SHORTCUT, RELU, BLOCK1, ONCE1, LAST
         )  # fmt: skip
         total += total1
         along += along1
@@ -165,28 +181,30 @@ class _Norm(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, shortcut: Tensor | None, running_mean: Tensor,
         running_var: Tensor, sizes: tuple[int, ...], momentum: float, eps: float, relu: bool,
     ) -> Tensor:  # fmt: skip
-        x = x.contiguous()
-        shortcut = None if shortcut is None else shortcut.contiguous()
+        last = not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if last else torch.contiguous_format
+        x = x.contiguous(memory_format=layout)
+        shortcut = None if shortcut is None else shortcut.contiguous(memory_format=layout)
         n, channels, area = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
         y = torch.empty_like(x)
         mean, rstd = torch.empty(2, len(sizes), channels, device=x.device)
         n0, n1 = (*sizes, 0)[:2]
-        plan = _plan(sizes, area)
+        plan = {**_plan(sizes, area), "LAST": last}
         _forward[(channels,)](
             x, x if shortcut is None else shortcut, y, mean, rstd, running_mean, running_var, weight, bias,
             n0, n1, channels, area, momentum, eps, SHORTCUT=shortcut is not None, RELU=relu, **plan,
         )  # fmt: skip
         assert n == n0 + n1
         ctx.save_for_backward(x, y, mean, rstd, weight)
-        ctx.plan = n0, n1, channels, area, shortcut is not None, relu, plan
+        ctx.plan = n0, n1, channels, area, shortcut is not None, relu, layout, plan
         return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, y, mean, rstd, weight = ctx.saved_tensors
-        n0, n1, channels, area, has_shortcut, relu, plan = ctx.plan
-        dy = dy.contiguous()
+        n0, n1, channels, area, has_shortcut, relu, layout, plan = ctx.plan
+        dy = dy.contiguous(memory_format=layout)
         dx = torch.empty_like(x)
         dshortcut = torch.empty_like(x) if has_shortcut else None
         dweight, dbias = torch.empty_like(weight), torch.empty_like(weight)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from bcl.kernels import plain
 from bcl.learners.functional import cross_entropy, gradients, sgd_
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from bcl.learners.bcl import BCLDual
 
 
+@plain()
 def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> None:
     """One outer step along the gradient of the outer loss through the inner steps (Pham et al., Eq. 3 and 4).
 
@@ -23,7 +25,7 @@ def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> None:
     first-order form, and the memory of all of them at once. `carry_gradients` sums the inner steps' directions here
     too; the outer gradient stands alone. Batch norm normalises by its batch and is differentiated through; its running
     statistics follow the forward passes, inner and outer, and are not interpolated. MIR, where it is used, looks
-    ahead from θ.
+    ahead from θ. Operations are in their plain form throughout, as the fused ones can be differentiated but once.
     """
     h, theta = learner.hyper, {name: w for name, w in learner.net.named_parameters() if w.requires_grad}
     fast: dict[str, Tensor] = dict(theta)

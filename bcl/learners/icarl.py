@@ -40,8 +40,9 @@ class ICaRL(Learner):
 
     The task-incremental learner is the same network, trained alike; it is told the task when it answers, not before.
     Until a visible class has a mean the network's own logits are the answer; a class that has none while another
-    does is not answered. The old network is in evaluation mode. Deviations: one pass; equal weight of current
-    samples and exemplars rather than of each sample; no weight decay.
+    does is not answered. Current samples and exemplars go through the network together, as the paper mixes them; the
+    old network is in evaluation mode. Deviations: one pass over the data; equal weight of current samples and exemplars
+    rather than of each sample; no weight decay.
     """
 
     Hyper = ICaRLHyper

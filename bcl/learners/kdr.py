@@ -44,9 +44,10 @@ class KDR(Learner):
     preserve and no expert: the network learns from the labels.
 
     Deviations: the expert is trained while the network learns from it, some steps ahead on every batch, and not to its
-    end before (the stream is seen once). The replayed labels count as well as the past answers on them: with a few hundred
-    steps per task those answers are far from right. The past answers on *new* data, which LwF distils and that paper
-    keeps, are left out: their place is taken by the replayed samples.
+    end before (the stream is seen once). The replayed labels count as well as the past answers on them: with a few
+    hundred steps per task those answers are far from right. The past answers on *new* data, which LwF distils, are
+    left out: their place is taken by the replayed samples. That paper learns task-incrementally; elsewhere the softmax
+    of network and expert is over whatever is visible.
     """
 
     Hyper = KDRHyper

@@ -3,7 +3,7 @@
 from bcl.nets.build import NETS, build
 from bcl.nets.coupling import couples_samples, groups_samples
 from bcl.nets.frozen import FrozenCopy
-from bcl.nets.head import classes_of_tasks, mask_logits, reveal, scale_input, visible_at_start
+from bcl.nets.head import classes_of_tasks, full_precision, mask_logits, reveal, scale_input, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.norm import BatchNorm2d, batch_groups
 from bcl.nets.resnet import ResNet18
@@ -18,6 +18,7 @@ __all__ = [
     "build",
     "classes_of_tasks",
     "couples_samples",
+    "full_precision",
     "groups_samples",
     "mask_logits",
     "reveal",

@@ -11,13 +11,14 @@ from bcl.streams import Setting
 HIDDEN = -1e9
 
 
-def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
-    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample.
+def full_precision(logits: Tensor) -> Tensor:
+    """Half precision becomes float32, in which losses are computed; float64 stays."""
+    return logits if logits.dtype == torch.float64 else logits.float()
 
-    Half precision becomes float32, in which losses are computed; float64 stays.
-    """
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    return logits.masked_fill(~visible, HIDDEN)
+
+def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
+    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
+    return full_precision(logits).masked_fill(~visible, HIDDEN)
 
 
 def visible_at_start(setting: Setting) -> Tensor:
@@ -49,5 +50,6 @@ def scale_input(x: Tensor, input_range: tuple[float, float]) -> Tensor:
     if x.dtype != torch.uint8:
         return x
     low, high = input_range
-    scaled = x.float().mul_((high - low) / 255)
+    scale = (high - low) / 255
+    scaled = x * scale if x.is_cuda else x.float().mul_(scale)  # one kernel there; two quick passes here
     return scaled.add_(low) if low else scaled

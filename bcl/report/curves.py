@@ -33,7 +33,8 @@ def draw_average(found: Sequence[Entry]) -> Figure:
         time, mean, spread = _seen_so_far(entry)
         tint = colour(entry)
         if len(entry.runs) > 1 and entry.has_history and len(mean) > 1:
-            axes.fill_between(time, mean - spread, mean + spread, color=tint, alpha=0.14, linewidth=0)
+            faint = min(0.14, 1 / len(found))  # many bands lie over one another
+            axes.fill_between(time, mean - spread, mean + spread, color=tint, alpha=faint, linewidth=0)
         if not entry.has_history:  # known at the end alone: a level to compare with
             axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(entry), zorder=1.5)
         else:

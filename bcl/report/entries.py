@@ -33,9 +33,12 @@ class Entry:
     variant: str  # "" unless the method appears with several configurations
     index: int  # which of the method's configurations
     runs: tuple[Result, ...]  # by seed
+    name: str = ""  # what a suite calls it, if not by its method
 
     @property
     def label(self) -> str:
+        if self.name:
+            return self.name
         return f"{self.method} ({self.variant})" if self.variant else self.method
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -64,9 +64,12 @@ def as_svg(figure: Figure) -> str:
 
 
 def save_figures(
-    results: Iterable[Result], directory: str | Path, formats: Sequence[str] = ("svg", "pdf")
+    results: Iterable[Result],
+    directory: str | Path,
+    formats: Sequence[str] = ("svg", "pdf"),
+    more: Mapping[str, Figure] | None = None,
 ) -> list[Path]:
-    """Write every figure of every benchmark and scenario; returns the files."""
+    """Write every figure of every benchmark and scenario, and `more` by their names; returns the files."""
     for name in formats:
         if name not in FORMATS:
             raise unknown("figure format", name, FORMATS)
@@ -80,12 +83,17 @@ def save_figures(
     for found in sections(entries(results)):
         stem = _file_name(f"{found[0].benchmark}-{found[0].scenario}", taken)
         for name, draw in FIGURES.items():
-            figure = draw(found)
-            for kind in formats:
-                path = directory / f"{stem}-{name}.{kind}"
-                write_atomically(path, _encode(figure, kind))
-                written.append(path)
+            written += _write(draw(found), directory / f"{stem}-{name}", formats)
+    for name, figure in (more or {}).items():
+        written += _write(figure, directory / _file_name(name, taken), formats)
     return written
+
+
+def _write(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
+    for path, kind in zip(paths, formats, strict=True):
+        write_atomically(path, _encode(figure, kind))
+    return paths
 
 
 @style()

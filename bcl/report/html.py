@@ -15,6 +15,7 @@ from bcl.report import words
 from bcl.report.entries import Entry, Result, best, entries, sections, show
 from bcl.report.figures import FIGURES, as_svg
 from bcl.report.palette import colour
+from bcl.report.sheet import Sheet
 from bcl.report.summary import summary_of
 
 SETTINGS = {  # of a run's config, in the words of the page
@@ -40,18 +41,27 @@ def render(results: Iterable[Result], title: str | None = None) -> str:
     found = entries(results)
     if not found:
         raise InputError("there are no results to report: no run has finished")
+    groups = sections(found)
+    benchmarks = list(dict.fromkeys(entry.benchmark for entry in found))
+    return page(
+        title or f"Online continual learning: {words.listing(benchmarks)}",
+        _lead(found, groups),
+        [section(number, group) for number, group in enumerate(groups, 1)],
+        [run for entry in found for run in entry.runs],
+    )
+
+
+def page(title: str, lead: str, parts: list[dict[str, Any]], runs: Sequence[Result], time: Sheet | None = None) -> str:
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(
         loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(number=words.number, duration=words.duration)
-    groups = sections(found)
-    benchmarks = list(dict.fromkeys(entry.benchmark for entry in found))
-    runs = [run for entry in found for run in entry.runs]
     return environment.get_template("page.html").render(
-        title=title or f"Online continual learning: {words.listing(benchmarks)}",
-        lead=_lead(found, groups),
-        sections=[_section(number, group) for number, group in enumerate(groups, 1)],
+        title=title,
+        lead=lead,
+        sections=parts,
+        time=time,
         versions=_versions(runs),
         hardware=_distinct(run.get("hardware") for run in runs),
     )
@@ -66,23 +76,31 @@ def _lead(found: Sequence[Entry], groups: Sequence[Sequence[Entry]]) -> str:
     return f"{words.count(methods, 'method')} on {words.listing(places)}: {words.count(len(runs), 'run')}{spent}."
 
 
-def _section(number: int, group: Sequence[Entry]) -> dict[str, Any]:
+def section(number: int, group: Sequence[Entry], figures: bool = True, **more: Any) -> dict[str, Any]:
+    """What the page shows of one group of entries; `more` replaces or adds."""
+    if not group:
+        nothing: dict[str, Any] = {"finding": "", "continual": [], "bounds": [], "figures": {}, "commands": []}
+        nothing |= {"several_tasks": False, "several_seeds": False, "common": {}, "configurations": []}
+        return {"id": f"section-{number}", "sheet": None, "axis_figure": None, **nothing, **more}
     leader = best(group)
     rows = [_row(entry, entry is leader) for entry in group]
     common, lines = _configurations(group)
     return {
         "id": f"section-{number}",
-        "benchmark": group[0].benchmark,
-        "scenario": group[0].scenario,
+        "heading": group[0].benchmark,
+        "about": f"{group[0].scenario}-incremental",
+        "sheet": None,
+        "axis_figure": None,
         "finding": _finding(group, leader),
         "continual": [row for row in rows if not row["entry"].is_upper_bound],
         "bounds": [row for row in rows if row["entry"].is_upper_bound],
         "several_tasks": _tasks(group) > 1,
         "several_seeds": any(len(entry.runs) > 1 for entry in group),
-        "figures": {name: Markup(as_svg(draw(group))) for name, draw in FIGURES.items()},
+        "figures": {name: Markup(as_svg(draw(group))) for name, draw in FIGURES.items()} if figures else {},
         "common": common,
         "configurations": lines,
         "commands": _distinct(run.get("command") for entry in group for run in entry.runs),
+        **more,
     }
 
 
@@ -131,7 +149,7 @@ def _configurations(group: Sequence[Entry]) -> tuple[dict[str, str], list[dict[s
     for place, (entry, config) in enumerate(zip(group, configs, strict=True)):
         own = {SETTINGS[name]: values[place] for name, values in known.items() if len(set(values)) > 1}
         hyper = {name: show(name, value) for name, value in (config.get("hyper") or {}).items()}
-        lines.append({"method": entry.method, "colour": colour(entry), "settings": {**own, **hyper}})
+        lines.append({"method": entry.name or entry.method, "colour": colour(entry), "settings": {**own, **hyper}})
     return common, lines
 
 

@@ -1,13 +1,14 @@
 """Adaptation at test time: a copy learns the task's memory, the learner stays what it is."""
 
 import copy
+import importlib
 
 import pytest
 import torch
 from tiny import same_state, state, tiny_learner, tiny_stream
 from torch.nn.functional import cross_entropy
 
-from bcl.engine.evaluate import evaluate
+from bcl.engine import TestSets, evaluate
 from bcl.errors import InputError
 from bcl.learners import adaptation, method
 from bcl.nets import build
@@ -94,16 +95,17 @@ def test_an_evaluation_adapts_once_per_task_and_the_next_one_anew(name, monkeypa
     learner = method(name)(build("mlp", stream.setting), stream.setting, adapt=True)
     adapted = []
     fine_tune = adaptation.fine_tune
-    monkeypatch.setattr(
-        adaptation, "fine_tune", lambda *given: adapted.append(given[3]) or fine_tune(*given)
-    )  # fmt: skip
-    monkeypatch.setattr("bcl.engine.evaluate.min", lambda *_: 16, raising=False)  # many chunks per task
+    monkeypatch.setattr(adaptation, "fine_tune", lambda *given: adapted.append(given[3]) or fine_tune(*given))
+    module = importlib.import_module("bcl.engine.evaluate")
+    monkeypatch.setattr(module, "min", lambda *_: 16, raising=False)  # several parts of a task's test set
     for t in range(2):
         for x, y, _ in stream.batches(t):
             learner.observe(x, y, t)
-    evaluate(learner, stream, torch.device("cpu"))
+    tests = TestSets(stream, torch.device("cpu"))
+    assert len(tests[0][1]) > 16
+    evaluate(learner, stream, tests)
     assert adapted == [0, 1]
-    evaluate(learner, stream, torch.device("cpu"))
+    evaluate(learner, stream, tests)
     assert adapted == [0, 1, 0, 1]
 
 

@@ -7,7 +7,7 @@ from naive_rivals import Interfered, NaiveDER, NaiveERACE, NaiveERMIR, NaiveFTML
 from test_learner_equations import CLOSE, MILD, SCENARIOS, follow, names, same_ring
 from tiny import tiny_net, tiny_setting
 
-from bcl.engine import Loop, Position
+from bcl.engine import Loop, Member
 from bcl.learners import method
 from bcl.nets import build
 from bcl.streams import benchmark
@@ -137,8 +137,10 @@ def test_a_reservoir_is_as_large_as_the_budget(name):
 def accuracy(name, **values):
     stream = benchmark("split-digits").stream(0, scenario="class")
     learner = method(name)(build("mlp", stream.setting), stream.setting, **values)
-    at = Loop(learner, stream, Position(), device=torch.device("cpu")).run()
-    return sum(at.matrix[-1]) / len(at.matrix[-1])
+    member = Member(learner, stream)
+    Loop([member], torch.device("cpu")).run()
+    final = member.position.matrix[-1]
+    return sum(final) / len(final)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""Many runs on one GPU: those that keep the same pace run side by side, as branches of one graph."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from bcl.engine.position import Interrupted
+from bcl.experiments.claims import claimed, compute
+from bcl.experiments.config import RunConfig
+from bcl.experiments.execute import execute_together
+from bcl.experiments.locks import Busy
+from bcl.experiments.store import RunStore
+
+# More branches than this bring little: bench/records/gpu-speed.txt has the time per learner and step for 1, 5 and 10.
+AT_ONCE = 5
+
+
+def pace(config: RunConfig) -> tuple[Any, ...]:
+    """Runs with the same pace take the same steps at the same time."""
+    shared = config.benchmark, config.tasks, config.samples, config.batch_size, config.part, config.precision
+    return (*shared, config.device, config.hyper.get("epochs"))
+
+
+def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
+    """Runs that go together, at most `at_once` of them, in the order in which they were asked for."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i in missing:
+        found.setdefault(pace(configs[i]), []).append(i)
+    return [run[k : k + at_once] for run in found.values() for k in range(0, len(run), at_once)]
+
+
+def side_by_side(
+    configs: Sequence[RunConfig],
+    missing: Sequence[int],
+    store: RunStore,
+    *,
+    resume: bool,
+    save_every: float,
+    report: Callable[[int, int, int], None],
+    stop: Callable[[], bool],
+    at_once: int = AT_ONCE,
+) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
+    """Compute runs group by group. A group that does not fit into the GPU's memory is halved and tried again."""
+    import torch
+
+    waiting = groups(configs, missing, at_once)
+    busy: list[int] = []
+    options: dict[str, Any] = {"save_every": save_every, "stop": stop}
+    while waiting:
+        group = waiting.pop(0)
+        try:
+            with contextlib.ExitStack() as claims:
+                held = []
+                for i in group:
+                    try:
+                        done = claims.enter_context(claimed(configs[i], store, resume))
+                    except Busy:
+                        busy.append(i)
+                        continue
+                    if done is None:
+                        held.append(i)
+                    else:
+                        yield i, done
+                if not held:
+                    continue
+                results = execute_together(
+                    [configs[i] for i in held],
+                    store,
+                    resume=resume,
+                    report=lambda k, done, total, held=held: report(held[k], done, total),
+                    **options,
+                )
+            yield from zip(held, results, strict=True)
+        except Interrupted:
+            raise
+        except Exception as error:
+            if len(held) == 1:
+                yield held[0], error
+                continue
+            resume = resume or isinstance(error, torch.cuda.OutOfMemoryError)
+            torch.cuda.empty_cache()
+            middle = len(held) // 2 if isinstance(error, torch.cuda.OutOfMemoryError) else 1
+            waiting[:0] = [held[:middle], held[middle:]]  # whose fault it was will show
+    for i in busy:
+        yield i, _wait_for(configs[i], store, stop, options)
+
+
+def _wait_for(
+    config: RunConfig, store: RunStore, stop: Callable[[], bool], options: dict[str, Any]
+) -> dict[str, Any] | BaseException:
+    """A run that another process holds: its result when it is there, or our own if that process died."""
+    while not stop():
+        try:
+            return compute(config, store, resume=True, **options)
+        except Busy:
+            time.sleep(0.5)
+        except Interrupted:
+            raise
+        except Exception as error:
+            return error
+    raise Interrupted

@@ -1,0 +1,50 @@
+"""A sheet as LaTeX, to be \\input into a paper. Needs the package booktabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bcl.report.sheet import Cell, Sheet
+
+LITERAL = {
+    **{"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%"},
+    **{"_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$"},
+    **{"±": r"$\pm$", "−": "$-$", "–": "--", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$"},
+    **{"✓": r"$\bullet$", "✗": r"$\circ$", "Δ": r"$\Delta$", "≥": r"$\ge$", "…": r"\dots{}", "\u00a0": "~"},
+}
+
+
+def latex(sheet: Sheet) -> str:
+    columns = "l" + "r" * (len(sheet.headings) - 1)
+    lines = [
+        "% \\usepackage{booktabs}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\toprule",
+        " & ".join(escape(heading) for heading in sheet.headings) + r" \\",
+    ]
+    for part in sheet.parts:
+        lines.append("\\midrule")
+        if part.name:
+            lines.append(f"\\multicolumn{{{len(sheet.headings)}}}{{l}}{{\\emph{{{escape(part.name)}}}}} \\\\")
+        lines += [_row(row) for row in part.rows]
+        if part.bound:
+            lines += ["\\addlinespace", *(_row(row) for row in part.bound)]
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    head = [f"% {line}" for line in (sheet.title, sheet.note) if line]
+    legend = ["% filled circle: within; open circle: outside"] if "$\\bullet$" in "".join(lines) else []
+    return "\n".join([*head, *legend, *lines]) + "\n"
+
+
+def _row(row: Sequence[Cell]) -> str:
+    return " & ".join(_cell(cell) for cell in row) + r" \\"
+
+
+def _cell(cell: Cell) -> str:
+    text = escape(cell.text)
+    if cell.bold:
+        text = f"\\textbf{{{text}}}"
+    return text + (f"$^{{{cell.mark}}}$" if cell.mark else "")
+
+
+def escape(text: str) -> str:
+    return "".join(LITERAL.get(letter, letter) for letter in " ".join(text.split(" ")))

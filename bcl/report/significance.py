@@ -1,0 +1,42 @@
+"""Is a method really behind the best, or was it luck? Seeds are paired: the same seed is the same stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+LEVEL = 0.05
+
+
+def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
+    """The p-value of the two-sided paired t-test over the seeds that both have; None with fewer than two.
+
+    >>> round(paired_p({0: 1.0, 1: 2.0, 2: 4.0}, {0: 2.0, 1: 4.0, 2: 5.0}), 4)
+    0.0572
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if len(seeds) < 2:
+        return None
+    gaps = np.asarray([first[seed] - second[seed] for seed in seeds])
+    spread = gaps.std(ddof=1)
+    if spread < 1e-12:  # every seed differs alike: no luck in it
+        return 1.0 if abs(gaps.mean()) < 1e-12 else 0.0
+    from scipy.stats import t
+
+    return float(2 * t.sf(abs(gaps.mean()) / (spread / np.sqrt(len(gaps))), len(gaps) - 1))
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction: with many comparisons some are small by chance; what is left may be read one by one.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((value, place) for place, value in enumerate(values) if value is not None)
+    result: list[float | None] = [None] * len(values)
+    floor = 0.0
+    for rank, (value, place) in enumerate(known):
+        floor = max(floor, min(1.0, value * (len(known) - rank)))
+        result[place] = floor
+    return result

@@ -1,0 +1,85 @@
+"""A suite that is stopped at any time, by force or not, and two processes on one store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from journals import assert_computed_once, journal
+
+from bcl.experiments.config import RunConfig
+from bcl.experiments.local import run_all
+from bcl.experiments.store import RunStore
+
+LONGER = "{seeds: 2, runs: [{benchmark: permuted-digits, methods: [er, finetune], tasks: 4, samples: 700}]}"
+
+
+def start(root: Path, *words: str) -> subprocess.Popen[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "bcl",
+        "suite",
+        "run",
+        "longer.yaml",
+        "--out",
+        str(root),
+        "--device",
+        "cpu",
+        *words,
+    ]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+def wait_for(root: Path, events: int, checkpoint: bool = True) -> None:
+    for _ in range(1200):
+        if len(journal(root)) >= events and (not checkpoint or list(root.glob("*/checkpoint.safetensors"))):
+            return
+        time.sleep(0.05)
+    raise AssertionError("nothing happened for a minute")
+
+
+def test_killed_twice_and_two_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL at any time: the same command goes on. Two processes share what is left. No run is computed twice."""
+    monkeypatch.chdir(tmp_path)
+    Path("longer.yaml").write_text(LONGER)
+    root = tmp_path / "store"
+    for events, workers in ((2, "2"), (4, "1")):
+        process = start(root, "--save-every", "0.2", "--workers", workers)
+        wait_for(root, events)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert len(list(root.glob("*/result.json"))) < 4, "it was killed too late to show anything"
+    both = [start(root, "--workers", "1") for _ in range(2)]
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    assert_computed_once(root, 4)
+    assert [event for _, event in journal(root)].count("resumed") >= 2
+    pids = {json.loads(line)["pid"] for line in (root / "journal.jsonl").read_text().splitlines()[-4:]}
+    assert {process.pid for process in both} <= pids, "both took part"
+    whole = [
+        RunConfig.resolve("permuted-digits", m, s, tasks=4, samples=700) for m in ("er", "finetune") for s in (0, 1)
+    ]  # fmt: skip
+    expected = run_all(whole[:1], RunStore(tmp_path / "again"), workers=1)[0]
+    got = RunStore(root).result(whole[0])
+    assert got is not None
+    assert got["weights_sha256"] == expected["weights_sha256"], "killed and resumed, to the last bit"
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("longer.yaml").write_text(LONGER)
+    process = start(tmp_path / "store", "--workers", "1")
+    wait_for(tmp_path / "store", 1, checkpoint=False)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "bcl: stopped; the same command goes on"
+    assert journal(tmp_path / "store")[-1][1] == "stopped"
+    assert len(list((tmp_path / "store").glob("*/checkpoint.safetensors"))) == 1

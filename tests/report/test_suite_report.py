@@ -1,0 +1,151 @@
+"""The report of a suite: ours beside the published figures, what is missing, and the same in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from bcl.cli import main
+from bcl.report import compare, latex, sheet
+from bcl.report.suite_page import axis_figures, render
+from bcl.report.tables import results_sheet, time_sheet
+
+
+@pytest.fixture
+def table(table_store: Path) -> compare.Comparison:
+    found = compare.read(table_store)
+    assert found is not None
+    return found
+
+
+def by_label(comparison: compare.Comparison) -> dict[str, dict[str, str]]:
+    rows = csv.DictReader(io.StringIO(sheet.csv(results_sheet(comparison))))
+    return {row["method"]: row for row in rows}
+
+
+def test_ours_beside_the_published_figures(table: compare.Comparison) -> None:
+    rows = by_label(table)
+    dual = rows["bcl-dual"]
+    assert float(dual["acc_mean"]) == 67.5
+    assert float(dual["acc_std"]) == 0.5
+    assert (dual["acc_paper_mean"], dual["acc_paper_std"]) == ("67.75", "0.84")
+    assert float(dual["acc_difference"]) == pytest.approx(-0.25)
+    assert dual["acc_within_2_std"] == "True"
+    assert dual["fm_within_2_std"] == "False", "FM 20 against 2.83 ± 0.62"
+    assert rows["finetune"]["acc_within_2_std"] == "True", "34.0 against 33.52 ± 3.13"
+    assert rows["offline"]["fm_paper_mean"] == ""
+    assert rows["kdr"]["acc_paper_mean"] == "63.16"
+
+
+def test_missing_cells_say_so(table: compare.Comparison) -> None:
+    text = sheet.markdown(results_sheet(table))
+    lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
+    assert "| missing |" in lines["gem"]
+    assert "0 of 5" in lines["gem"]
+    assert "| failed |" in lines["kdr"]
+    assert "| no data |" in lines["bcl-single"]
+    assert "3 of 5" in lines["er"]
+    assert "missing" not in lines["bcl-dual"]
+    page = render(table)
+    assert page.count('class="missing"') == 3 * 4 + 4
+
+
+def test_bold_for_the_best_and_a_mark_for_what_is_behind_it(table: compare.Comparison) -> None:
+    text = sheet.markdown(results_sheet(table))
+    assert "**67.50 ± 0.50**" in text
+    assert "| 62.50 ± 0.50\\* |" in text, "er is 5.5 behind on every seed, give or take one"
+    assert "| 84.00 ± 1.00 |" in text, "the bound is neither best nor tested"
+    assert by_label(table)["offline"]["p"] == ""
+    assert float(by_label(table)["er"]["p"]) < 0.05
+
+
+def test_a_difference_by_luck_bears_no_mark(tmp_path: Path, make_suite) -> None:
+    lines = [{"method": "er", "shifts": [0.0, 5.0, 1.0]}, {"method": "bcl-dual", "shifts": [3.0, 4.0, 2.0]}]
+    comparison = compare.read(make_suite(tmp_path, lines))
+    assert comparison is not None
+    rows = by_label(comparison)
+    assert float(rows["er"]["p"]) > 0.3
+    assert "\\*" not in sheet.markdown(results_sheet(comparison)).split("\n\n")[1]
+
+
+def test_only_the_runs_of_the_plan_count(tmp_path: Path, make_suite, result) -> None:
+    root = make_suite(tmp_path, [{"method": "er", "shifts": [1.0, 2.0]}, {"method": "gem", "shifts": [1.0]}])
+    stray = root / "er-seed0-old"
+    stray.mkdir()
+    (stray / "result.json").write_text(json.dumps(result("er", 0, -50.0)))
+    comparison = compare.read(root)
+    assert comparison is not None
+    assert float(by_label(comparison)["er"]["acc_mean"]) == 76.5
+
+
+def test_latex_is_well_formed_and_says_the_same(table: compare.Comparison) -> None:
+    text = latex.latex(results_sheet(table))
+    body = [line for line in text.splitlines() if not line.startswith("%")]
+    assert body[0] == "\\begin{tabular}{l" + "r" * 12 + "}"
+    assert body[-1] == "\\end{tabular}"
+    rows = [line for line in body if line.endswith("\\\\") and "multicolumn" not in line]
+    assert {row.count(" & ") for row in rows} == {12}
+    assert "\\textbf{67.50 $\\pm$ 0.50}" in text
+    assert "62.50 $\\pm$ 0.50$^{*}$" in text
+    assert "$-$0.25 $\\bullet$" in text
+    assert text.isascii() or "±" in text.splitlines()[1], "only the comments may hold letters that TeX does not know"
+    assert all(line.isascii() for line in body)
+    assert (
+        latex.escape("50%_a & {b} #1 ~^\\")
+        == r"50\%\_a \& \{b\} \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"
+    )
+
+
+def test_time_and_cost(table: compare.Comparison) -> None:
+    text = sheet.markdown(time_sheet(table))
+    assert "| er | 1.5 s | 37.50 | 1.0 | 4.5 s |" in text
+    assert "gem" not in text, "what was not run took no time"
+
+
+def test_figure_2_has_a_curve_per_method_with_error_bars(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": method, "label": method, "shifts": [size / 10.0, 1.0], "settings": {"memory": size}}
+        for method in ("er", "bcl-dual")
+        for size in (10, 20, 40)
+    ]
+    comparison = compare.read(make_suite(tmp_path, lines, axis="memory"))
+    assert comparison is not None
+    page = render(comparison)
+    assert page.count("<svg") == 1
+    assert 'aria-label="Final accuracy against memory slots per task on split-digits"' in page
+    assert "er (memory=20)" in page
+    from bcl.report.sizes import curves, draw
+
+    assert {label: [row.at for row in rows] for label, rows in curves(comparison.groups[0]).items()} == {
+        "er": [10, 20, 40],
+        "bcl-dual": [10, 20, 40],
+    }
+    assert list(axis_figures(comparison)) == ["split-digits-memory"]
+    figure = draw(comparison.groups[0], "memory")
+    assert figure is not None
+    assert [bars.has_yerr for bars in figure.axes[0].containers] == [True, True]
+
+
+def test_the_command_writes_every_table_in_every_format(capsys: pytest.CaptureFixture[str], table_store: Path) -> None:
+    root = table_store
+    assert main(["report", str(root)]) == 0
+    capsys.readouterr()
+    names = {path.name for path in (root / "tables").iterdir()}
+    assert names == {f"{name}.{kind}" for name in ("results", "time", "seeds") for kind in ("tex", "md", "csv")}
+    page = (root / "report.html").read_text()
+    assert "13 of 27 runs done" not in page
+    assert "12 of 29 runs done" in page
+    assert "<title>Mine</title>" in page
+    (root / "suite.yaml").write_text("lines: [")
+    assert main(["report", str(root)]) == 2
+    assert "suite.yaml is damaged" in capsys.readouterr().err
+
+
+def test_nothing_done_yet_is_a_page_of_missing_cells(tmp_path: Path, make_suite) -> None:
+    root = make_suite(tmp_path, [{"method": "er", "shifts": [], "seeds": 2}])
+    assert main(["report", str(root)]) == 0
+    assert "missing" in (root / "report.html").read_text()
