@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import bcl
@@ -63,12 +64,17 @@ def execute_together(
             [members[i] for i in together],
             device,
             save_every=save_every,
-            report=lambda i, done, total, together=together: report(together[i], done, total),
+            report=partial(for_group, report, together),
             stop=stop,
         )
         with precision_context(configs[0].precision, device):
             loop.run()
     return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
+
+
+def for_group(report: Callable[[int, int, int], None], group: Sequence[int], i: int, done: int, total: int) -> None:
+    """Report the i-th member of a group under the number that it has among all."""
+    report(group[i], done, total)
 
 
 def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, streams: dict[str, Any]) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 from bcl.engine.position import Interrupted
 from bcl.experiments.claims import claimed, compute
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute_together
+from bcl.experiments.execute import execute_together, for_group
 from bcl.experiments.locks import Busy
 from bcl.experiments.store import RunStore
 
@@ -70,7 +71,7 @@ def side_by_side(
                     [configs[i] for i in held],
                     store,
                     resume=resume,
-                    report=lambda k, done, total, held=held: report(held[k], done, total),
+                    report=partial(for_group, report, held),
                     **options,
                 )
             yield from zip(held, results, strict=True)

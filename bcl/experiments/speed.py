@@ -153,7 +153,7 @@ def _time(step: Any, repeats: int, device: torch.device) -> float:
         step()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) / 1e3 / repeats
+    return float(begin.elapsed_time(end)) / 1e3 / repeats
 
 
 def _kernels(step: Any) -> tuple[int, float]:

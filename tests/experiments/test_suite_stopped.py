@@ -72,14 +72,16 @@ def test_killed_twice_and_two_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert got["weights_sha256"] == expected["weights_sha256"], "killed and resumed, to the last bit"
 
 
-def test_ctrl_c_says_that_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_saves_what_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.chdir(tmp_path)
     Path("longer.yaml").write_text(LONGER)
-    process = start(tmp_path / "store", "--workers", "1")
-    wait_for(tmp_path / "store", 1, checkpoint=False)
+    process = start(tmp_path / "store", "--workers", str(workers))
+    wait_for(tmp_path / "store", workers, checkpoint=False)
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "bcl: stopped; the same command goes on"
-    assert journal(tmp_path / "store")[-1][1] == "stopped"
-    assert len(list((tmp_path / "store").glob("*/checkpoint.safetensors"))) == 1
+    assert [event for _, event in journal(tmp_path / "store")] == ["started"] * workers + ["stopped"] * workers
+    assert len(list((tmp_path / "store").glob("*/checkpoint.safetensors"))) == workers
+    assert not list((tmp_path / "store").glob("*/lock"))
