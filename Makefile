@@ -8,10 +8,10 @@ BIN := $(VENV)/bin
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
 
-test: $(VENV)/.ready lint
+test: $(VENV)/.ready-for-tests lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-lint: $(VENV)/.ready
+lint: $(VENV)/.ready-for-tests
 	$(BIN)/ruff check bcl bench tests
 	$(BIN)/ruff format --check bcl bench tests
 	$(BIN)/mypy
@@ -19,6 +19,10 @@ lint: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bcl needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.ready-for-tests: $(VENV)/.ready
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
