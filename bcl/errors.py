@@ -37,7 +37,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """An error for `name`, with the nearest known names first.
 
     >>> print(unknown("method", "bcl-daul", ["er", "bcl-dual", "bcl-single"]))
-    unknown method 'bcl-daul'; did you mean bcl-dual? (known: er, bcl-dual, bcl-single)
+    unknown method 'bcl-daul'; did you mean bcl-dual or bcl-single? (known: er, bcl-dual, bcl-single)
     """
     names = list(known)
     near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)

@@ -11,7 +11,7 @@ export PYTHONPATH="$PWD"
 mkdir -p runs/tuned
 tune() {
     name="${1//\//-}-$2-${3//+/p}"
-    python3 -m bcl tune "$1" "$3" --scenario "$2" --workers 1 --device cpu --out "runs/tune/$name" \
+    python3 -m bcl tune "$1" "$3" --scenario "$2" --workers 1 --finalists 3 --device cpu --out "runs/tune/$name" \
         --save "runs/tuned/$name.yaml" > "runs/tuned/$name.txt" 2> "runs/tuned/$name.err" || tail -n 1 "runs/tuned/$name.err"
 }
 export -f tune

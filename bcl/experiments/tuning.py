@@ -25,6 +25,7 @@ from bcl.streams import benchmark as find_benchmark
 
 SEARCHES = ("grid", "optuna")
 TRIALS = 30  # of Optuna's, unless told otherwise
+FINAL_SEEDS = 10
 
 
 def axes(method: str) -> dict[str, list[Any]]:
@@ -51,12 +52,17 @@ def tune(
     trials: int | None = None,
     workers: int | None = None,
     search: str = "grid",
+    finalists: int = 0,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again."""
+    """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again.
+
+    The best few of a search with few seeds are often apart by chance alone: the `finalists` best run again with
+    FINAL_SEEDS seeds, and these decide among them.
+    """
     rows: list[dict[str, Any]] = []
 
-    def evaluate(candidates: Sequence[dict[str, Any]]) -> list[float]:
+    def evaluate(candidates: Sequence[dict[str, Any]], seeds: Sequence[int] = seeds) -> list[float]:
         configs = [
             RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options)
             for values in candidates
@@ -81,7 +87,12 @@ def tune(
         rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
     else:
         evaluate(_some(grid(method), trials))
-    return sorted(rows, key=lambda row: -row["acc"])
+    ranked = sorted(rows, key=lambda row: -row["acc"])
+    if finalists:
+        rows = []
+        evaluate([row["values"] for row in ranked[:finalists]], range(FINAL_SEEDS))
+        ranked[:finalists] = sorted(rows, key=lambda row: -row["acc"])
+    return ranked
 
 
 def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str, Any]]:
@@ -116,6 +127,7 @@ def command(
     save: Path,
     as_json: bool,
     search: str = "grid",
+    finalists: int = 0,
     **options: Any,
 ) -> None:
     """`bcl tune`: search, print every trial, save the winner."""
@@ -125,15 +137,25 @@ def command(
     scenario = scenario or home.scenario
     device = pick_device(device)
     found = {
-        method: tune(benchmark, method, seeds=seeds, scenario=scenario, device=device, search=search, **options)
+        method: tune(
+            benchmark,
+            method,
+            seeds=seeds,
+            scenario=scenario,
+            device=device,
+            search=search,
+            finalists=finalists,
+            **options,
+        )
         for method in dict.fromkeys(methods)
     }
     for method, rows in found.items():
         save_winner(save, benchmark, scenario, method, rows[0]["values"])
         if not as_json:
             print(f"{benchmark} ({scenario}) {method}, {len(seeds)} seeds on {home.tuning_tasks} tuning tasks")
-            for row in rows:
-                print(f"  {row['acc']:6.2f}  {', '.join(f'{name}={value}' for name, value in row['values'].items())}")
+            for i, row in enumerate(rows):
+                values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
+                print(f"  {row['acc']:6.2f}  {values}{f'  ({FINAL_SEEDS} seeds)' if i < finalists else ''}")
     if as_json:
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
     else:
