@@ -19,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # or help texts in square brackets vanish
 )
 
 app.add_typer(data_app, name="data")
@@ -39,7 +40,7 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show a tracebac
 
 @app.command()
 def demo(seeds: Seeds = 3, out: Path = Path("runs/demo"), json_: Json = False) -> None:
-    """BCL against replay and fine-tuning on embedded data: a table and a report, in about a minute."""
+    """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
     from bcl.experiments import command
 
     methods = ["finetune", "er", "bcl-single", "bcl-dual", "offline"]

@@ -8,6 +8,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,11 @@ class RunConfig:
 
     @property
     def id(self) -> str:
-        """A readable name with a digest of all that determines the result, the learner's own source included."""
+        """A readable name with a digest of all that determines the result, the code of the learner included."""
         from bcl.learners import method
 
-        source = Path(inspect.getfile(method(self.method))).read_bytes()
         own = {key: value for key, value in asdict(self).items() if key != "data" or value}
-        whole = {**own, "bcl": bcl.__version__, "source": hashlib.sha256(source).hexdigest()}
+        whole = {**own, "bcl": bcl.__version__, "source": source_digest(inspect.getfile(method(self.method)))}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         return f"{self.method}-seed{self.seed}-{digest[:12]}"
 
@@ -116,3 +116,15 @@ class RunConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
+
+
+@cache
+def source_digest(learner: str) -> str:
+    """A digest of the code that a result depends on: the learner's own file, and what all learners stand on.
+
+    An edit there makes other runs of it: a store never answers with what older code computed.
+    """
+    home = Path(bcl.__file__).parent
+    shared = [home / "learners" / name for name in ("base.py", "functional.py", "replay.py")]
+    rooms = sorted(path for room in ("memory", "nets", "engine") for path in (home / room).glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (Path(learner), *shared, *rooms))).hexdigest()

@@ -199,8 +199,6 @@ def speed(
     rate = matrix_rate(where) if where.type == "cuda" else None
     rows = []
     for name in methods:
-        if home.scenario not in method(name).scenarios:
-            continue
         for count in members if where.type == "cuda" else [1]:
             rows.append(measure(home, name, count, where, precision, repeats, rate, tasks))
             gc.collect()

@@ -14,7 +14,7 @@ from bcl.errors import InputError, unknown
 from bcl.experiments.command import pick_device
 from bcl.experiments.precision import PRECISIONS
 from bcl.experiments.speed import SHAPES, Speed, speed
-from bcl.learners import METHODS
+from bcl.learners import METHODS, method
 from bcl.streams import BENCHMARKS
 
 
@@ -44,6 +44,9 @@ def command(
     device = pick_device(device)
     rows: list[Speed] = []
     for name in methods or METHODS:
+        if BENCHMARKS[benchmark].scenario not in method(name).scenarios:
+            print(f"{name} is left out: {method(name).refusal(BENCHMARKS[benchmark].scenario)}", file=sys.stderr)
+            continue
         print(f"measuring {name}", file=sys.stderr, flush=True)
         new = speed(benchmark, [name], counts, device, precision, repeats, tasks)
         rows += new
