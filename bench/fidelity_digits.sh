@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 seeds=${1:-3} out=${2:-../runs/fidelity-digits}
 flip() {
-    bcl run permuted-digits bcl-dual --seeds "$seeds" --device cpu --out "$out" --resume --json "$@" 2>/dev/null |
+    bcl run permuted-digits bcl-dual --set inner_lr=0.1 --set outer_lr=0.3 --set inner_steps=2 --set outer_steps=2 --seeds "$seeds" --device cpu --out "$out" --resume --json "$@" 2>/dev/null |
         python -c '
 import json, sys
 

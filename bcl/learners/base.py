@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bcl.errors import InputError
+from bcl.learners.functional import whole_state
 from bcl.learners.hyper import HyperParameters
 from bcl.memory import Random
 from bcl.nets import full_precision, mask_logits, reveal, scale_input, visible_at_start
@@ -47,6 +48,8 @@ class Learner(nn.Module):
         self.visible: Tensor
         self.register_buffer("visible", visible_at_start(setting))
         self.random = Random(setting.seed)
+        self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
+        self._state: list[Tensor] | None = None
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
         self.setup()
@@ -88,6 +91,7 @@ class Learner(nn.Module):
 
     def begin_task(self, t: int) -> None:
         """Task t begins, before its first mini-batch."""
+        self._weights = self._state = None
         self.task = t
         self.seen = (*(s for s in self.seen if s != t), t)
         reveal(self.visible, self.setting, t)
@@ -120,7 +124,16 @@ class Learner(nn.Module):
         return mask_logits(out, self.visible[t])
 
     def weights(self) -> list[nn.Parameter]:
-        return [p for p in self.net.parameters() if p.requires_grad]
+        """The network's trainable parameters."""
+        if self._weights is None:
+            self._weights = [p for p in self.net.parameters() if p.requires_grad]
+        return self._weights
+
+    def whole_state(self) -> list[Tensor]:
+        """The network's parameters and its statistics (see `functional.whole_state`)."""
+        if self._state is None:
+            self._state = whole_state(self.net)
+        return self._state
 
     @property
     def past(self) -> tuple[int, ...]:
@@ -140,6 +153,11 @@ class Learner(nn.Module):
     def refusal(cls, scenario: str) -> str:
         """Why the method does not learn in a scenario, and what to use instead."""
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Learner:
+        self._weights = self._state = None  # a move to another device replaces buffers
+        super()._apply(*args, **kwargs)
+        return self
 
     # ---- state and checks ------------------------------------------------------------------------------------------
 

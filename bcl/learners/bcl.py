@@ -18,7 +18,6 @@ from bcl.learners.functional import (
     interpolate_,
     sgd_,
     snapshot,
-    whole_state,
 )
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.hypergradient import hypergradient_step
@@ -160,7 +159,7 @@ class BCLDual(Learner):
     def first_order_step(self, x: Tensor, y: Tensor, t: int) -> None:
         """One round of the outer loop: inner steps, look-ahead, interpolation."""
         h, weights = self.hyper, self.weights()
-        state = whole_state(self.net) if h.interpolate == "state" else weights
+        state = self.whole_state() if h.interpolate == "state" else weights
         slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
         direction: list[Tensor] = []
         replay = None

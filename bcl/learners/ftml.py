@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bcl.learners.adaptation import Adaptation, require_task
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot, whole_state
+from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
 
@@ -50,7 +50,7 @@ class FTML(Learner):
             self.adaptation = Adaptation(self.setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, memory, state = self.hyper, self.memory, whole_state(self.net)
+        h, memory, state = self.hyper, self.memory, self.whole_state()
         memory.write(x, y, t)
         slow = snapshot(state)
         for _ in range(h.inner_steps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot, whole_state
+from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_or_repeat, reservoir_memory
 
@@ -52,7 +52,7 @@ class MER(Learner):
         self.memory = reservoir_memory(self.setting)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, state = self.hyper, whole_state(self.net)
+        h, state = self.hyper, self.whole_state()
         first = snapshot(state)
         for _ in range(h.batches):
             slow = snapshot(state)

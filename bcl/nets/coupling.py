@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -13,15 +15,27 @@ def couples_samples(net: nn.Module) -> bool:
 
     Batch norm does; torch's other modules and this package's do not. A module of unknown making is taken to.
     """
-    return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
+    return _look(net)[0]
 
 
 def groups_samples(net: nn.Module) -> bool:
     """Whether batches can share a forward pass and still be normalised each by itself (see `batch_groups`)."""
-    return all(
-        isinstance(module, BatchNorm2d) or (_known(module) and not isinstance(module, _BatchNorm))
-        for module in net.modules()
-    )
+    return _look(net)[1]
+
+
+_seen: WeakKeyDictionary[nn.Module, tuple[bool, bool]] = WeakKeyDictionary()  # asked at every step, so looked at once
+
+
+def _look(net: nn.Module) -> tuple[bool, bool]:
+    if net not in _seen:
+        modules = list(net.modules())
+        couples = any(isinstance(module, _BatchNorm) or not _known(module) for module in modules)
+        groups = all(
+            isinstance(module, BatchNorm2d) or (_known(module) and not isinstance(module, _BatchNorm))
+            for module in modules
+        )
+        _seen[net] = couples, groups
+    return _seen[net]
 
 
 def _known(module: nn.Module) -> bool:
