@@ -19,8 +19,8 @@ SAME = ("acc", "fm", "la", "accuracy_matrix", "before", "steps", "weights_sha256
 
 
 def plan() -> list[RunConfig]:
-    """Two runs of a few seconds and some shorter ones."""
-    longer = [RunConfig.resolve("permuted-digits", "er", seed, tasks=3) for seed in (0, 1)]
+    """Two runs of many seconds, so that a node can die in the middle of one, and some shorter ones."""
+    longer = [RunConfig.resolve("permuted-digits", "bcl-dual", seed, tasks=8) for seed in (0, 1)]
     return longer + [RunConfig.resolve("split-digits", m, 0, samples=60) for m in ("finetune", "er", "bcl-dual")]
 
 
