@@ -34,7 +34,7 @@ def show(
     if json_:
         print(json.dumps(status.to_json()))
         return
-    from bcl.experiments.suite_table import print_status
+    from bcl.report.suite_table import print_status
 
     print_status(status.to_json())
 

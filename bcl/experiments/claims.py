@@ -8,7 +8,7 @@ from typing import Any
 
 from bcl.engine.position import Interrupted
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute
+from bcl.experiments.execute import execute_together
 from bcl.experiments.locks import Lock
 from bcl.experiments.store import RunStore
 
@@ -54,4 +54,5 @@ def compute(
     with claimed(config, store, resume) as found:
         if found is not None:
             return found
-        return execute(config, store, resume=resume, save_every=save_every, report=report, stop=stop)
+        options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": stop}
+        return execute_together([config], store, report=lambda _, done, total: report(done, total), **options)[0]

@@ -16,23 +16,6 @@ from bcl.experiments.store import RunStore
 from bcl.metrics import all_metrics
 
 
-def execute(
-    config: RunConfig,
-    store: RunStore,
-    *,
-    resume: bool = False,
-    save_every: float = 60.0,
-    report: Callable[[int, int], None] = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:
-    """Run, or read what was run before."""
-    done = store.result(config)
-    if done is not None:
-        return done
-    options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": stop}
-    return execute_together([config], store, report=lambda _, done, total: report(done, total), **options)[0]
-
-
 def execute_together(
     configs: Sequence[RunConfig],
     store: RunStore,

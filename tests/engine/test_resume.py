@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from bcl.engine import Interrupted, Loop, Member, Position, digest, load, save
+from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute
 from bcl.experiments.store import RunStore
 from bcl.learners import METHODS, method
 from bcl.nets import build
@@ -24,7 +24,7 @@ from bcl.streams import benchmark
 CHILD = """
 import json, sys
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute
+from bcl.experiments.claims import compute
 from bcl.experiments.store import RunStore
 
 def stop(told=[]):
@@ -32,13 +32,13 @@ def stop(told=[]):
         told.append(print("under way", flush=True))
     return False
 
-execute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), resume=True, save_every=0.05, stop=stop)
+compute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), resume=True, save_every=0.05, stop=stop)
 """
 
 
 def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
     config = RunConfig.resolve("permuted-digits", "bcl-dual", 0, tasks=5)
-    whole = execute(config, RunStore(tmp_path / "whole"))
+    whole = compute(config, RunStore(tmp_path / "whole"))
     store, moments = RunStore(tmp_path / "killed"), random.Random(7)
     words = [sys.executable, "-c", CHILD, json.dumps(config.to_json()), str(store.root)]
     kills = went_on = 0
@@ -57,7 +57,7 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
             child.wait()
             kills += 1
     assert went_on >= 5, "the kills hit hardly any run under way: the test says nothing"
-    result = execute(config, store, resume=True)
+    result = compute(config, store, resume=True)
     assert result["accuracy_matrix"] == whole["accuracy_matrix"]
     assert result["weights_sha256"] == whole["weights_sha256"]
     assert not (store.directory(config) / "checkpoint.safetensors").exists()

@@ -71,14 +71,14 @@ def test_a_run_that_fails_is_recorded_and_named_and_the_others_go_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL)
-    sound = claims.execute
+    sound = claims.execute_together
 
-    def fragile(config, store, **options):
-        if config.method == "er" and config.seed == 1:
+    def fragile(configs, store, **options):
+        if configs[0].method == "er" and configs[0].seed == 1:
             raise ZeroDivisionError("as it were")
-        return sound(config, store, **options)
+        return sound(configs, store, **options)
 
-    monkeypatch.setattr(claims, "execute", fragile)
+    monkeypatch.setattr(claims, "execute_together", fragile)
     assert main(["suite", "run", "small.yaml", "--workers", "1"]) == 1
     err = capsys.readouterr().err
     assert err.count("not done:") == 1
@@ -89,7 +89,7 @@ def test_a_run_that_fails_is_recorded_and_named_and_the_others_go_on(
     assert error == "ZeroDivisionError: as it were"
     record = json.loads((Path("runs/small") / run / "error.json").read_text())
     assert any("fragile" in line for line in record["traceback"])
-    monkeypatch.setattr(claims, "execute", sound)
+    monkeypatch.setattr(claims, "execute_together", sound)
     assert main(["suite", "run", "small.yaml", "--workers", "1"]) == 0, "what failed is tried again"
     assert not (Path("runs/small") / run / "error.json").exists()
 

@@ -15,7 +15,7 @@ from journals import assert_computed_once, journal
 
 from bcl.experiments.claims import claimed
 from bcl.experiments.config import RunConfig
-from bcl.experiments.execute import execute
+from bcl.experiments.execute import execute_together
 from bcl.experiments.local import run_all
 from bcl.experiments.locks import Lock
 from bcl.experiments.store import RunStore
@@ -59,7 +59,7 @@ def test_a_run_in_other_hands_is_waited_for_and_not_computed(tmp_path: Path) -> 
         wait_for(tmp_path, 3, checkpoint=False)  # ours has started, the other one started and finished
         time.sleep(0.5)
         assert thread.is_alive()
-        ours = execute(configs[0], store)
+        (ours,) = execute_together(configs[:1], store)
     thread.join(timeout=60)
     assert [result["id"] for result in results] == [config.id for config in configs]
     assert results[0] == ours

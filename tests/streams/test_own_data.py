@@ -56,11 +56,11 @@ def test_the_seed_decides_the_order_of_arrival(folder):
 @pytest.mark.parametrize("scenario", ["task", "domain", "class"])
 def test_every_scenario_learns_it(folder, tmp_path, capsys, scenario):
     arguments = ["--scenario", scenario, "--seed", "0", "--out", str(tmp_path / "runs"), "--device", "cpu"]
-    from bcl.experiments.execute import execute
+    from bcl.experiments.claims import compute
     from bcl.experiments.store import RunStore
 
     config = RunConfig.resolve(f"folder:{folder}", "er", 0, scenario=scenario)
-    result = execute(config, RunStore(tmp_path / "runs"))
+    result = compute(config, RunStore(tmp_path / "runs"))
     assert len(result["accuracy_matrix"]) == 3
     assert main(["run", f"folder:{folder}", "er", *arguments, "--json"]) == 0  # read from the store, not run again
     assert capsys.readouterr().out.startswith('{"runs"')
@@ -82,13 +82,13 @@ def test_a_folder_is_read_once_and_again_when_it_changes(folder, monkeypatch):
 
 
 def test_a_run_stops_where_the_data_changed_after_it_was_planned(folder, tmp_path):
-    from bcl.experiments.execute import execute
+    from bcl.experiments.claims import compute
     from bcl.experiments.store import RunStore
 
     config = RunConfig.resolve(f"folder:{folder}", "er", 0)
     (folder / "task_01" / "train" / "ant" / "0.png").write_bytes(png(np.zeros((3, 6, 5), np.uint8)))
     with pytest.raises(InputError, match="has changed since"):
-        execute(config, RunStore(tmp_path / "runs"))
+        compute(config, RunStore(tmp_path / "runs"))
 
 
 def test_images_that_differ_in_size_need_a_word(folder):
