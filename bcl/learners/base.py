@@ -107,9 +107,17 @@ class Learner(nn.Module):
         del t
         self.task = -1
 
-    def answer(self, x: Tensor, t: int) -> Tensor:
+    def answer(self, x: Tensor, t: Any) -> Tensor:
         """Masked logits for a prediction, in evaluation mode, without gradient."""
         return self.logits(x, t)
+
+    @property
+    def answers_from_state(self) -> bool:
+        """Whether `answer` takes a task for each sample and does the same with the learner's tensors at all times.
+
+        Then an evaluation can be captured once for a whole stream. A learner with an `answer` of its own says so.
+        """
+        return type(self).answer is Learner.answer
 
     def logits(self, x: Tensor, t: int | Tensor, state: Mapping[str, Tensor] | None = None) -> Tensor:
         """The network's logits for samples of task t (or of a task each), masked to what may be answered.

@@ -73,6 +73,10 @@ class FTML(Learner):
             require_task(t)
         return super().predict(x, t)
 
+    @property
+    def answers_from_state(self) -> bool:
+        return not self.hyper.adapt
+
     def answer(self, x: Tensor, t: int) -> Tensor:
         if not self.hyper.adapt:
             return self.logits(x, t)
