@@ -1,4 +1,4 @@
-"""Steps on a GPU: one graph launch for a whole mini-batch, several learners side by side in one graph.
+"""Work on a GPU as one graph launch: a step of several learners side by side, or their evaluation.
 
 Online learning is thousands of tiny steps, and launching their kernels one by one costs more than running them. A
 `Capture` records one step of every learner, from gathering its batch to updating its memories, as parallel branches of
@@ -9,7 +9,8 @@ a past) is frozen in it, so the engine captures anew at every boundary.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -20,31 +21,60 @@ WARM_UP = 2  # real steps of a task, run eagerly before capturing: they initiali
 
 
 class NotCapturable(Exception):
-    """A step that cannot be captured; the message names the line that prevents it."""
+    """Work that cannot be captured; the message names the line that prevents it."""
 
 
-class Capture:
-    """One step of every learner as one graph. `replay()` takes the next mini-batch of each."""
+class Graph:
+    """Pieces of work as parallel branches of one graph. `replay()` does all of them."""
 
-    def __init__(self, learners: Sequence[Learner], feeds: Sequence[Feed]):
+    def __init__(self, work: Sequence[Callable[[], None]]):
         self.graph = torch.cuda.CUDAGraph()
-        branches = [torch.cuda.Stream() for _ in learners]
+        branches = [torch.cuda.Stream() for _ in work]
         torch.cuda.synchronize()
         try:
-            with torch.cuda.graph(self.graph):
-                trunk = torch.cuda.current_stream()
-                for learner, feed, branch in zip(learners, feeds, branches, strict=True):
-                    branch.wait_stream(trunk)
-                    with torch.cuda.stream(branch):
-                        learner.step(*feed.next())
-                for branch in branches:
-                    trunk.wait_stream(branch)
+            # A capture that fails does not leave its stream by itself: the outer context does.
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(self.graph):
+                _record(work, branches)
         except RuntimeError as error:
             torch.cuda.synchronize()
-            raise NotCapturable(_culprit(error)) from error
+            cause = _cause(error)
+            if isinstance(cause, torch.cuda.OutOfMemoryError):
+                raise cause from None
+            raise NotCapturable(_culprit(cause)) from error
 
     def replay(self) -> None:
         self.graph.replay()
+
+
+class Capture(Graph):
+    """One step of every learner as one graph. `replay()` takes the next mini-batch of each."""
+
+    def __init__(self, learners: Sequence[Learner], feeds: Sequence[Feed]):
+        super().__init__([partial(_step, learner, feed) for learner, feed in zip(learners, feeds, strict=True)])
+
+
+def _step(learner: Learner, feed: Feed) -> None:
+    learner.step(*feed.next())
+
+
+def _record(work: Sequence[Callable[[], None]], branches: Sequence[torch.cuda.Stream]) -> None:
+    trunk, begun = torch.cuda.current_stream(), []
+    try:
+        for piece, branch in zip(work, branches, strict=True):
+            branch.wait_stream(trunk)
+            begun.append(branch)
+            with torch.cuda.stream(branch):
+                piece()
+    finally:
+        for branch in begun:  # a graph whose branches do not join cannot be ended, not even after a failure
+            trunk.wait_stream(branch)
+
+
+def _cause(error: RuntimeError) -> RuntimeError:
+    """The error that came first: it makes others, when the capture is left."""
+    while isinstance(error.__context__, RuntimeError):
+        error = error.__context__
+    return error
 
 
 def _culprit(error: RuntimeError) -> str:
@@ -53,6 +83,5 @@ def _culprit(error: RuntimeError) -> str:
     inside = [
         frame for frame in frames if "/torch/" not in frame.filename and not frame.filename.endswith("capture.py")
     ]
-    cause = error.__context__ if isinstance(error.__context__, RuntimeError) else error
     line = f"{inside[-1].filename}:{inside[-1].lineno}: {inside[-1].line}" if inside else "an unknown line"
-    return f"{line} ({str(cause).splitlines()[0]})"
+    return f"{line} ({str(error).splitlines()[0]})"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -18,29 +20,72 @@ class TestSets:
 
     def __init__(self, stream: Stream, device: torch.device):
         self.stream, self.device = stream, device
-        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+        self.sizes = [len(plan.test) for plan in stream.plans]
+        self.kept: tuple[Tensor, Tensor, Tensor] | None = None
 
     def __getitem__(self, t: int) -> tuple[Tensor, Tensor]:
-        if t in self.kept:
-            return self.kept[t]
+        if self.device.type == "cpu":
+            return self._build(t)
+        x, y, _ = self.together()
+        start = sum(self.sizes[:t])
+        return x[start : start + self.sizes[t]], y[start : start + self.sizes[t]]
+
+    def together(self) -> tuple[Tensor, Tensor, Tensor]:
+        """All tasks' samples one after another, their labels, and the task of each."""
+        if self.kept is None:
+            x, y = (torch.cat(parts) for parts in zip(*map(self._build, range(len(self.sizes))), strict=True))
+            task = torch.repeat_interleave(torch.arange(len(self.sizes)), torch.tensor(self.sizes))
+            self.kept = x, y, task.to(self.device)
+        return self.kept
+
+    def _build(self, t: int) -> tuple[Tensor, Tensor]:
         x, y = (torch.from_numpy(part).to(self.device) for part in self.stream.test(t))
-        if self.device.type != "cpu":
-            self.kept[t] = x, y
         return x, y
 
 
 def evaluate(learner: Learner, stream: Stream, tests: TestSets) -> list[float]:
     """Accuracy in percent on the test set of every task, seen or not. Values come to the host once."""
+    del stream
+    return percent(count(learner, tests).tolist(), tests)
+
+
+def percent(correct: Sequence[int], tests: TestSets) -> list[float]:
+    return [100.0 * int(c) / n for c, n in zip(correct, tests.sizes, strict=True)]
+
+
+def count(learner: Learner, tests: TestSets) -> Tensor:
+    """Right answers on the test set of every task, task by task."""
+    with _evaluating(learner):
+        return torch.stack([_correct(learner, *tests[t], t) for t in range(len(tests.sizes))])
+
+
+def count_together(learner: Learner, tests: TestSets, correct: Tensor) -> None:
+    """The same into `correct`, in batches that run across tasks: for `Learner.answers_from_state`; capturable."""
+    x, y, task = tests.together()
+    size = _batch(x)
+    correct.zero_()
+    with _evaluating(learner):
+        for samples, labels, tasks in zip(x.split(size), y.split(size), task.split(size), strict=True):
+            hits = learner.answer(samples, tasks).argmax(1) == labels
+            correct.index_add_(0, tasks, hits.to(correct.dtype))
+
+
+@contextmanager
+def _evaluating(learner: Learner) -> Iterator[None]:
     was_training = learner.training
     learner.eval()
-    correct = torch.stack([_correct(learner, *tests[t], t) for t in range(len(stream))])
-    learner.train(was_training)
-    sizes = [len(plan.test) for plan in stream.plans]
-    return [100.0 * int(c) / n for c, n in zip(correct.tolist(), sizes, strict=True)]
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        learner.train(was_training)
 
 
-@torch.no_grad()
 def _correct(learner: Learner, x: Tensor, y: Tensor, t: int) -> Tensor:
-    size = max(1, min(1000, 2**22 // math.prod(x.shape[1:])))
-    answers = [learner.answer(part, t).argmax(1) for part in x.split(size)]
+    answers = [learner.answer(part, t).argmax(1) for part in x.split(_batch(x))]
     return (torch.cat(answers) == y).sum()
+
+
+def _batch(x: Tensor) -> int:
+    """Samples at a time: a thousand, fewer of large images."""
+    return max(1, min(1000, 2**22 // math.prod(x.shape[1:])))

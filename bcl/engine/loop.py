@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from bcl.engine.accuracies import Accuracies
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable
-from bcl.engine.evaluate import TestSets, evaluate
+from bcl.engine.evaluate import TestSets
 from bcl.engine.feed import Feed
 from bcl.engine.position import Interrupted, Position
 from bcl.errors import InputError
@@ -38,14 +39,14 @@ class Member:
 class Loop:
     """Takes learners through their streams side by side, from where they stand to the end.
 
-    On a GPU the steps of all members are captured as one graph; elsewhere there is usually one member, and its steps
-    run eagerly. Members must stand at the same place of streams with the same number of tasks; those that share a
-    stream share its data.
+    On a GPU the steps of all members are captured as one graph, and so are their evaluations; elsewhere there is
+    usually one member, and it runs eagerly. Members must stand at the same place of streams with the same number of
+    tasks; those that share a stream share its data.
 
     save_every: seconds between checkpoints; a member is saved after every task as well.
     report:     called with (member, steps done, steps in all) a few times per second.
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
-    captured:   whether steps are captured; by default, on a GPU.
+    captured:   whether steps and evaluations are captured; by default, on a GPU.
     """
 
     def __init__(
@@ -68,13 +69,15 @@ class Loop:
             torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
         self.totals = [member.total_steps for member in members]
         streams = {id(m.stream): m.stream for m in members}
-        self.tests = {key: TestSets(stream, device) for key, stream in streams.items()}
+        tests = {key: TestSets(stream, device) for key, stream in streams.items()}
+        its_tests = [tests[id(m.stream)] for m in members]
+        self.accuracies = Accuracies([m.learner for m in members], its_tests, self.captured)
 
     def run(self) -> None:
         self._since = self._saved = self._reported = time.monotonic()
-        for m in self.members:
-            if not m.position.before:
-                m.position.before = evaluate(m.learner, m.stream, self.tests[id(m.stream)])
+        if not all(m.position.before for m in self.members):
+            for m, row in zip(self.members, self.accuracies(), strict=True):
+                m.position.before = m.position.before or row
         first = self.members[0]
         if first.learner.joint:
             if not first.position.matrix:
@@ -133,13 +136,15 @@ class Loop:
             feed.seek(batch)
         try:
             return Capture([m.learner for m in self.members], feeds)
-        except NotCapturable as reason:
+        except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
+            if len(self.members) > 1 and isinstance(reason, torch.cuda.OutOfMemoryError):
+                raise  # fewer members may fit
             self.captured = False
-            print(f"steps are not captured, and slower, because of {reason}", file=sys.stderr)
+            print(f"steps are not captured, and slower, because of {str(reason).splitlines()[0]}", file=sys.stderr)
             return None
 
     def _measure(self, next_task: int) -> None:
-        rows = [evaluate(m.learner, m.stream, self.tests[id(m.stream)]) for m in self.members]
+        rows = self.accuracies()
         self._clock()
         for m, row in zip(self.members, rows, strict=True):
             at = m.position

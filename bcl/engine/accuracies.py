@@ -1,0 +1,71 @@
+"""The accuracy of learners that run side by side, measured again and again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from bcl.engine.capture import Graph, NotCapturable
+from bcl.engine.evaluate import TestSets, count, count_together, percent
+from bcl.learners.base import Learner
+
+
+class Accuracies:
+    """A call gives the accuracy in percent of every learner on every task. Values come to the host once for all.
+
+    captured: the learners' passes over their test sets are parallel branches of one graph. It reads weights, statistics
+    and masks where they lie, so that one graph, captured at the second call, serves the whole stream: the first call
+    runs eagerly and initialises libraries. Learners whose answer is more than that (see `Learner.answers_from_state`)
+    answer eagerly.
+    """
+
+    def __init__(self, learners: Sequence[Learner], tests: Sequence[TestSets], captured: bool):
+        self.learners, self.tests, self.captured = list(learners), list(tests), captured
+        self.correct = torch.zeros(len(learners), len(tests[0].sizes), dtype=torch.int64, device=tests[0].device)
+        self.graph: Graph | None = None
+        self.places: list[int] = []  # of the tensors that the graph reads
+        self.capturable, self.warm = True, False
+
+    def __call__(self) -> list[list[float]]:
+        fixed = [self.captured and learner.answers_from_state for learner in self.learners]
+        for i, learner in enumerate(self.learners):
+            if not fixed[i]:
+                self.correct[i] = count(learner, self.tests[i])
+        if any(fixed):
+            self._count([i for i, its in enumerate(fixed) if its])
+        return [percent(row, tests) for row, tests in zip(self.correct.tolist(), self.tests, strict=True)]
+
+    def _count(self, members: Sequence[int]) -> None:
+        passes = [partial(count_together, self.learners[i], self.tests[i], self.correct[i]) for i in members]
+        places = [place for i in members for place in _places(self.learners[i])]
+        if places != self.places:
+            self.graph = None
+        if self.graph is None and self.warm and self.capturable:
+            self.graph = self._capture(passes)
+        if self.graph is not None:
+            self.graph.replay()
+        else:
+            for one in passes:
+                one()
+            if self.correct.is_cuda:
+                torch.cuda.empty_cache()  # what batches of a thousand needed, steps do not
+        self.places, self.warm = places, True
+
+    def _capture(self, passes: Sequence[Callable[[], None]]) -> Graph | None:
+        try:
+            return Graph(passes)
+        except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
+            self.capturable = False
+            print(f"evaluation is not captured, and slower, because of {_first_line(reason)}", file=sys.stderr)
+            return None
+
+
+def _places(learner: Learner) -> list[int]:
+    return [tensor.data_ptr() for tensor in (*learner.parameters(), *learner.buffers())]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
