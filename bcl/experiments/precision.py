@@ -18,5 +18,6 @@ def precision_context(name: str, device: Any) -> Any:
     import torch
 
     if name == "bf16":
-        return torch.autocast(device.type, torch.bfloat16)
+        # Its cache of converted weights lasts as long as the context, and would hide every step from the next one.
+        return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
     return contextlib.nullcontext()
