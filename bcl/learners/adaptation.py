@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
-from bcl.memory import Memory
+from bcl.memory import RingMemory
 from bcl.streams import Setting
 
 
@@ -38,11 +38,10 @@ class Adaptation(nn.Module):
         self.states.clear()
         return super().train(mode)
 
-    def state(self, learner: Learner, t: int, memories: Sequence[Memory]) -> dict[str, Tensor] | None:
+    def state(self, learner: Learner, t: int, memories: Sequence[RingMemory]) -> dict[str, Tensor] | None:
         """What the network is for task t; None, its own state, where nothing of the task is stored."""
         if t not in self.states:
-            slots = [(memory, torch.nonzero(memory.of_task(t)).flatten()) for memory in memories]
-            x, y = (torch.cat([getattr(memory, field)[slot] for memory, slot in slots]) for field in "xy")
+            x, y = (torch.cat([getattr(memory, field)[memory.written(t)] for memory in memories]) for field in "xy")
             self.states[t] = fine_tune(learner, x, y, t, self.rate, self.steps) if len(y) else None
         return self.states[t]
 

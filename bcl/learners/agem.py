@@ -41,7 +41,7 @@ class AGEM(Learner):
         reference = None
         if self.past:
             k = min(self.hyper.replay_batch, len(self.past) * memory.slots_per_task)
-            replay = memory.draw(k, memory.of_others(t), self.random)
+            replay = memory.draw(k, self.random, without=t)
             loss = cross_entropy(self.logits(replay.x, replay.task), replay.y)
             reference = flatten(gradients(loss, weights))
         direction = gradients(cross_entropy(self.logits(x, t), y), weights)

@@ -153,8 +153,7 @@ class BCLDual(Learner):
                 hypergradient_step(self, x, y, t)
             else:
                 self.first_order_step(x, y, t)
-        no_target = torch.zeros(len(y), self.setting.n_classes, device=x.device)
-        self.episodic.write(x, y, t, target=no_target)
+        self.episodic.write(x, y, t)  # its targets are zero until the task is over
 
     def first_order_step(self, x: Tensor, y: Tensor, t: int) -> None:
         """One round of the outer loop: inner steps, look-ahead, interpolation."""
@@ -190,7 +189,7 @@ class BCLDual(Learner):
         current, replayed = replay_logits(self, x, t, replay, h.joint_forward, fast)
         loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
         if h.distill_weight:
-            target, visible = self.episodic.get_buffer("target")[replay.slot], self.visible[replay.task]
+            target, visible = replay.extra["target"], self.visible[replay.task]
             loss = loss + h.distill_weight * distillation_loss(replayed, target, visible, h.temperature, h.kl_reduction)
         return loss
 
@@ -204,26 +203,14 @@ class BCLDual(Learner):
 
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""
-        memory, first = self.generalization, self.generalization.slots_of(t).start
-        seen = memory.seen[t]
-        oldest = first + torch.where(seen < memory.slots_per_task, 0, seen % memory.slots_per_task)
-        old = memory.get(oldest[None])
-        old_x, old_y = torch.where(seen == 0, x[:1], old.x), torch.where(seen == 0, y[:1], old.y)
-        memory.write(x[:1], y[:1], t)
-        if self.hyper.evicted == "drop" and len(y) > 1:
-            return x[1:], y[1:]
-        return torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])
+        join = self.hyper.evicted == "train" or len(y) == 1
+        return self.generalization.exchange(x, y, t, prefill=self.hyper.prefill, join=join)
 
     def draw_generalization(self) -> Samples:
         """Samples of all tasks that have begun, the current one included."""
         memory = self.generalization
         k = min(self.hyper.replay_batch, len(self.seen) * memory.slots_per_task)
-        if not self.hyper.prefill:
-            return memory.draw(k, memory.filled(), self.random)
-        begun = (memory.seen > 0).repeat_interleave(memory.slots_per_task, output_size=memory.slots)
-        slot = self.random.choose(begun, k)
-        task, place = slot // memory.slots_per_task, slot % memory.slots_per_task
-        return memory.get(torch.where(place < memory.seen[task], slot, slot - place))
+        return memory.draw(k, self.random)
 
     def begin_task(self, t: int) -> None:
         """Store what the network answers on the memories of the tasks that are over, then begin."""

@@ -52,7 +52,7 @@ class DERPlusPlus(Learner):
         labelled, _ = draw_or_repeat(memory, h.replay_batch, x, y, t, self.random)
         answers, now, again = self.raw_logits(x, dark.x, labelled.x)
         visible = self.visible[dark.task]
-        distance = (now - memory.get_buffer("logits")[dark.slot]).square().masked_fill(~visible, 0.0)
+        distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
         loss = cross_entropy(mask_logits(answers, self.visible[t]), y)
         loss = loss + h.logit_weight * stored * (distance.sum(1) / visible.sum(1)).mean()
         replayed = mask_logits(again, self.visible[labelled.task])

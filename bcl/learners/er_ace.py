@@ -52,8 +52,8 @@ class ERACE(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         h, weights = self.hyper, self.weights()
         if self.past:
-            eligible = self.memory.filled() if h.replay_current else self.memory.of_others(t)
-            replay = self.memory.draw(min(h.replay_batch, self.memory.slots_per_task), eligible, self.random)
+            k = min(h.replay_batch, self.memory.slots_per_task)
+            replay = self.memory.draw(k, self.random, without=-1 if h.replay_current else t)
             current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
             current = mask_logits(current, self.own[t])
             loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)

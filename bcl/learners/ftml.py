@@ -59,8 +59,9 @@ class FTML(Learner):
         for _ in range(h.meta_steps):
             slow = snapshot(state)
             task = self.random.choose(memory.seen > 0, 1)
+            k, eligible = min(h.replay_batch, memory.slots_per_task), memory.of_task(task)
             for _ in range(h.inner_steps):
-                drawn = memory.draw(min(h.replay_batch, memory.slots_per_task), memory.of_task(task), self.random)
+                drawn = memory.get(self.random.choose(eligible, k))
                 self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y))
             interpolate_(slow, state, h.outer_lr)
 

@@ -78,7 +78,7 @@ class ICaRL(Learner):
         weights, n, samples, labels = self.weights(), len(y), x, y
         if self.past:
             k = min(self.hyper.replay_batch, self.setting.memory)
-            replay = self.memory.draw(k, self.memory.of_others(t), self.random)
+            replay = self.memory.draw(k, self.random, without=t)
             samples, labels = torch.cat([x, replay.x]), torch.cat([y, replay.y])
         losses = self.losses(samples, labels, t)
         loss = losses[:n].mean() + losses[n:].mean() if self.past else losses.mean()

@@ -71,16 +71,15 @@ class KDR(Learner):
         weights = self.weights()
         loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)
         sgd_(weights, gradients(loss, weights), self.hyper.lr)
-        self.memory.write(x, y, t, target=torch.zeros(len(y), self.setting.n_classes, device=x.device))
+        self.memory.write(x, y, t)  # no target yet
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h = self.hyper
         replay = draw_replay(self.memory, h.replay_batch, t, self.random)
         taught = self.teach(x, y, t)
         current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
-        past = self.memory.get_buffer("target")[replay.slot]
         new = distillation_loss(current, taught, self.visible[t], h.temperature, "batch")
-        old = distillation_loss(replayed, past, self.visible[replay.task], h.temperature, "batch")
+        old = distillation_loss(replayed, replay.extra["target"], self.visible[replay.task], h.temperature, "batch")
         distilled: Tensor = h.temperature**2 * (new + h.distill_weight * old)
         return distilled + cross_entropy(replayed, replay.y)
 

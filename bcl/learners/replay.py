@@ -29,7 +29,7 @@ def reservoir_memory(setting: Setting, extra: Mapping[str, Kind] | None = None) 
 
 def draw_replay(memory: RingMemory, k: int, t: int, random: Random) -> Samples:
     """A replay batch from the rings of other tasks than t: k samples, but no more than one ring has slots."""
-    return memory.draw(min(k, memory.slots_per_task), memory.of_others(t), random)
+    return memory.draw(min(k, memory.slots_per_task), random, without=t)
 
 
 def retrieve(
@@ -44,10 +44,10 @@ def retrieve(
     authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
     candidates this is `draw_replay` itself. Where fewer are stored than are asked for, a repeated candidate comes last.
     """
-    asked, k, eligible = k, min(k, memory.slots_per_task), memory.of_others(t)
-    drawn = memory.draw(candidates if candidates > asked else k, eligible, learner.random)
+    asked, k = k, min(k, memory.slots_per_task)
+    drawn = memory.draw(candidates if candidates > asked else k, learner.random, without=t)
     growth = interference(learner, drawn, x, y, t, rate)
-    repeated = torch.arange(len(growth), device=growth.device) >= eligible.sum()
+    repeated = torch.arange(len(growth), device=growth.device) >= memory.of_others(t).sum()
     order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
     return memory.get(drawn.slot[order[:k].sort().values])
 
@@ -72,11 +72,11 @@ def draw_or_repeat(memory: Memory, k: int, x: Tensor, y: Tensor, t: int, random:
 
     As long as nothing is stored, which only the device knows, the current batch (x, y, t) stands in with weight 0.
     """
-    drawn = memory.draw(min(k, memory.slots), memory.filled(), random)
+    drawn = memory.draw(min(k, memory.slots), random)
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
-    return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot), (~empty).float()
+    return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
 
 
 def replay_logits(

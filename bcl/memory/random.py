@@ -52,12 +52,21 @@ class Random(nn.Module):
         Where fewer than k are eligible each is repeated as evenly as possible, so that the shape never depends on
         values. At least one must be eligible for the result to mean anything; at most len(eligible) are drawn.
         """
-        if fused(eligible):
+        if self._fusible(k):
             from bcl.kernels.choose import choose
 
-            slots = choose(self.state, eligible, k)
-            self.state.add_(_signed(_GOLDEN * len(eligible)))
-            return slots
+            return choose(self.state, eligible, k)
         keys = self.integers(len(eligible)).masked_fill_(~eligible, -1)
         order = keys.topk(min(k, len(eligible))).indices
         return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
+
+    def choose_stored(self, task: Tensor, k: int, without: int = -1) -> Tensor:
+        """`choose` among the slots of a memory, given the task of each: those that are neither -1 nor `without`."""
+        if self._fusible(k):
+            from bcl.kernels.choose import choose
+
+            return choose(self.state, task, k, without)
+        return self.choose((task >= 0) & (task != without), k)
+
+    def _fusible(self, k: int) -> bool:
+        return k <= 1024 and fused(self.state)  # larger draws are better sorted

@@ -33,6 +33,14 @@ class RingMemory(Memory):
 
     def write(self, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
         n, size = len(y), self.slots_per_task
+        if self._fusible(x):
+            from bcl.kernels.ring import write
+
+            stored = self.get_buffer(self.extra[0]) if self.extra else None
+            value = extra[self.extra[0]] if extra else None
+            ring = self.x, self.y, self.task
+            write(x, y, t, ring, self.seen, size, self.overflow == "wrap", stored, value)
+            return
         place = self.seen[t] % size + torch.arange(n, device=y.device)
         if self.overflow == "wrap":
             late = torch.arange(n, device=y.device) >= n - size  # of a batch larger than the ring, the latest stay
@@ -43,5 +51,32 @@ class RingMemory(Memory):
             self.seen[t] += torch.clamp(size - self.seen[t] % size, max=n)
         self.put(slot, x, y, t, **extra)
 
+    def exchange(self, x: Tensor, y: Tensor, t: int, *, prefill: bool, join: bool) -> tuple[Tensor, Tensor]:
+        """Store a batch's first sample; returns the others and, if `join`, the sample that it evicts.
+
+        As long as the ring is not full nothing has to leave: the task's first sample is joined then (of an empty
+        ring, the one that is stored). `prefill`: the first sample of a task fills its whole ring.
+        """
+        size = self.slots_per_task
+        if self._fusible(x) and not self.extra:
+            from bcl.kernels.ring import exchange
+
+            return exchange(x, y, t, (self.x, self.y, self.task), self.seen, size, prefill, join)
+        seen, here = self.seen[t], self.slots_of(t)
+        oldest = (here.start + torch.where(seen < size, 0, seen % size))[None]
+        old_x, old_y = (torch.where(seen == 0, new[:1], kept[oldest]) for new, kept in ((x, self.x), (y, self.y)))
+        if prefill:
+            start = seen == 0
+            self.x[here] = torch.where(start, x[:1], self.x[here])
+            self.y[here] = torch.where(start, y[:1], self.y[here])
+            self.task[here] = torch.where(start, t, self.task[here])
+        self.write(x[:1], y[:1], t)
+        return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+
     def slots_of(self, t: int) -> slice:
         return slice(t * self.slots_per_task, (t + 1) * self.slots_per_task)
+
+    def written(self, t: int) -> slice:
+        """The slots of task t that have had a sample of their own. For a task boundary, not for a step."""
+        first = t * self.slots_per_task
+        return slice(first, first + min(int(self.seen[t]), self.slots_per_task))

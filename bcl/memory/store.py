@@ -9,16 +9,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from bcl.kernels import fused
 from bcl.memory.random import Random
 
 
 class Samples(NamedTuple):
-    """Samples that were drawn: inputs, labels, the task of each, and the slots that they came from."""
+    """Samples that were drawn: inputs, labels, the task of each, the slots that they came from, further fields."""
 
     x: Tensor
     y: Tensor
     task: Tensor
     slot: Tensor
+    extra: Mapping[str, Tensor] = {}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,10 @@ class Memory(nn.Module):
             self.register_buffer(name, torch.zeros(slots + 1, *kind.shape, dtype=kind.dtype))
 
     def put(self, slot: Tensor, x: Tensor, y: Tensor, t: int | Tensor, **extra: Tensor) -> None:
-        """Write samples into slots. Slots are distinct but for the dropped ones, which all go to the last."""
+        """Write samples into slots; a further field that is not given becomes zero there.
+
+        Slots are distinct but for the dropped ones, which all go to the last.
+        """
         self.x.index_copy_(0, slot, x)
         self.y.index_copy_(0, slot, y)
         if isinstance(t, int):
@@ -57,7 +62,10 @@ class Memory(nn.Module):
         else:
             self.task.index_copy_(0, slot, t)
         for name in self.extra:
-            self.get_buffer(name).index_copy_(0, slot, extra[name])
+            if name in extra:
+                self.get_buffer(name).index_copy_(0, slot, extra[name])
+            else:
+                self.get_buffer(name).index_fill_(0, slot, 0)
         self.task[self.slots :] = -1
 
     def filled(self) -> Tensor:
@@ -72,10 +80,23 @@ class Memory(nn.Module):
         """Which slots hold a sample of a task other than t."""
         return self.filled() & (self.task[: self.slots] != t)
 
-    def draw(self, k: int, eligible: Tensor, random: Random) -> Samples:
-        """k samples, uniform without replacement among the eligible slots (see `Random.choose`)."""
-        return self.get(random.choose(eligible, k))
+    def draw(self, k: int, random: Random, without: int = -1) -> Samples:
+        """k stored samples of other tasks than `without`, uniform without replacement (see `Random.choose`)."""
+        return self.get(random.choose_stored(self.task[: self.slots], k, without))
 
     def get(self, slot: Tensor) -> Samples:
+        """The samples in slots, with all that is kept beside them."""
+        if self._fusible(slot):
+            from bcl.kernels.rows import gather
+
+            field = self.get_buffer(self.extra[0]) if self.extra else None
+            x, y, task, value = gather(slot, self.x, self.y, self.task, field)
+            assert task is not None
+            return Samples(x, y, task, slot, {} if value is None else {self.extra[0]: value})
         x, y, task = (field.index_select(0, slot) for field in (self.x, self.y, self.task))
-        return Samples(x, y, task, slot)
+        extra = {name: self.get_buffer(name).index_select(0, slot) for name in self.extra}
+        return Samples(x, y, task, slot, extra)
+
+    def _fusible(self, tensor: Tensor) -> bool:
+        """Whether the fused forms can be used: they know of one further field, and of rows one after another."""
+        return fused(tensor) and len(self.extra) <= 1 and self.x.is_contiguous()

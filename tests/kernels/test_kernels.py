@@ -14,21 +14,6 @@ pytest.importorskip("triton", reason="the fused kernels are written in Triton, w
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def check_choose() -> None:
-    from bcl import kernels
-    from bcl.memory import Random
-
-    for n, k, share in [(100, 10, 0.5), (300, 64, 0.1), (50, 50, 1.0), (70, 9, 0.05), (1, 1, 1.0)]:
-        eligible = (torch.rand(n, generator=torch.Generator().manual_seed(n)) < share).to(DEVICE)
-        eligible[0] = True
-        one, other = Random(3).to(DEVICE), Random(3).to(DEVICE)
-        for _ in range(2):
-            drawn = one.choose(eligible, k)
-            with kernels.plain():
-                assert torch.equal(drawn, other.choose(eligible, k))
-            assert torch.equal(one.state, other.state)
-
-
 def check_losses() -> None:
     from bcl import kernels
     from bcl.learners.functional import cross_entropy, distillation_loss
@@ -86,7 +71,7 @@ def check_norm() -> None:
             torch.testing.assert_close(fused, reference, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["choose", "losses", "norm"])
+@pytest.mark.parametrize("name", ["losses", "norm"])
 def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
     if DEVICE == "cuda":
         globals()[f"check_{name}"]()
@@ -101,6 +86,6 @@ def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
 
 
 if __name__ == "__main__":  # where pytest is not at hand to collect it
-    for check in (check_choose, check_losses, check_norm):
+    for check in (check_losses, check_norm):
         check()
     print("fused kernels equal their plain forms on", DEVICE)

@@ -135,7 +135,7 @@ def test_a_draw_brings_whole_samples(k):
     write(memory, [1, 2], 0)
     write(memory, [3, 4], 1)
     write(memory, [5], 2)
-    drawn = memory.draw(k, memory.of_others(1), Random(0))
+    drawn = memory.draw(k, Random(0), without=1)
     assert len(drawn.y) == k
     assert set(drawn.y.tolist()) <= {1, 2, 5}
     assert drawn.x[:, 0].tolist() == drawn.y.tolist()
