@@ -29,6 +29,7 @@ class Graph:
 
     def __init__(self, work: Sequence[Callable[[], None]]):
         self.graph = torch.cuda.CUDAGraph()
+        self.work = work  # the graph reads its tensors where they lie: they must live as long as it does
         branches = [torch.cuda.Stream() for _ in work]
         torch.cuda.synchronize()
         try:

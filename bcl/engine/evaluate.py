@@ -55,23 +55,24 @@ def percent(correct: Sequence[int], tests: TestSets) -> list[float]:
 
 def count(learner: Learner, tests: TestSets) -> Tensor:
     """Right answers on the test set of every task, task by task."""
-    with _evaluating(learner):
+    with evaluating(learner):
         return torch.stack([_correct(learner, *tests[t], t) for t in range(len(tests.sizes))])
 
 
 def count_together(learner: Learner, tests: TestSets, correct: Tensor) -> None:
     """The same into `correct`, in batches that run across tasks: for `Learner.answers_from_state`; capturable."""
     x, y, task = tests.together()
-    size = _batch(x)
+    size = samples_at_a_time(x.shape[1:])
     correct.zero_()
-    with _evaluating(learner):
+    with evaluating(learner):
         for samples, labels, tasks in zip(x.split(size), y.split(size), task.split(size), strict=True):
             hits = learner.answer(samples, tasks).argmax(1) == labels
             correct.index_add_(0, tasks, hits.to(correct.dtype))
 
 
 @contextmanager
-def _evaluating(learner: Learner) -> Iterator[None]:
+def evaluating(learner: Learner) -> Iterator[None]:
+    """Within, the learner answers: evaluation mode, no gradients."""
     was_training = learner.training
     learner.eval()
     try:
@@ -82,10 +83,10 @@ def _evaluating(learner: Learner) -> Iterator[None]:
 
 
 def _correct(learner: Learner, x: Tensor, y: Tensor, t: int) -> Tensor:
-    answers = [learner.answer(part, t).argmax(1) for part in x.split(_batch(x))]
+    answers = [learner.answer(part, t).argmax(1) for part in x.split(samples_at_a_time(x.shape[1:]))]
     return (torch.cat(answers) == y).sum()
 
 
-def _batch(x: Tensor) -> int:
-    """Samples at a time: a thousand, fewer of large images."""
-    return max(1, min(1000, 2**22 // math.prod(x.shape[1:])))
+def samples_at_a_time(shape: Sequence[int]) -> int:
+    """A thousand, fewer of large images."""
+    return max(1, min(1000, 2**22 // math.prod(shape)))

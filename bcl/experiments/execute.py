@@ -37,7 +37,7 @@ def execute_together(
     torch.set_num_threads(1)
     device = torch.device(configs[0].device)
     set_precision(configs[0].precision)
-    streams: dict[str, Any] = {}
+    streams: dict[Any, Any] = {}
     members = [_prepare(config, store, resume, device, streams) for config in configs]
     places: dict[tuple[int, int], list[int]] = {}
     for i, member in enumerate(members):
@@ -60,28 +60,39 @@ def for_group(report: Callable[[int, int, int], None], group: Sequence[int], i: 
     report(group[i], done, total)
 
 
-def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, streams: dict[str, Any]) -> Any:
-    """The learner and stream of a run, and where it stands. Runs with the same data share one stream."""
-    from bcl import engine
-    from bcl.learners import method
-    from bcl.nets import build
+def data_of(config: RunConfig) -> tuple[tuple[str, Any], ...]:
+    """What determines a run's data: runs that agree in it share one stream."""
+    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory")
+    return tuple((name, getattr(config, name)) for name in names)
+
+
+def stream_of(config: RunConfig) -> Any:
+    """The run's stream."""
     from bcl.streams import benchmark
 
-    about: dict[str, Any] = {
-        "seed": config.seed,
-        "part": config.part,
-        "scenario": config.scenario,
-        "tasks": config.tasks,
-        "samples": config.samples,
-        "memory": config.memory,
-    }
-    key = repr((config.benchmark, about))
+    about = dict(data_of(config))
+    return benchmark(about.pop("benchmark")).stream(**about)
+
+
+def learner_of(config: RunConfig, setting: Any, device: Any) -> Any:
+    """The run's learner, before it has learnt anything."""
+    from bcl.learners import method
+    from bcl.nets import build
+
+    return method(config.method)(build(config.net, setting), setting, **config.hyper).to(device)
+
+
+def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, streams: dict[Any, Any]) -> Any:
+    """The learner and stream of a run, and where it stands. Runs with the same data share one stream."""
+    from bcl import engine
+
+    key = data_of(config)
     if key not in streams:
-        streams[key] = benchmark(config.benchmark).stream(**about)
+        streams[key] = stream_of(config)
     stream = streams[key]
     if stream.dataset.digest[:16] not in config.data:
         raise InputError(f"the data of {config.benchmark} has changed since this run was planned; run it anew")
-    learner = method(config.method)(build(config.net, stream.setting), stream.setting, **config.hyper).to(device)
+    learner = learner_of(config, stream.setting, device)
     checkpoint = store.create(config) / "checkpoint.safetensors"
     member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json()))
     if resume and checkpoint.exists():

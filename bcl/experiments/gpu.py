@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
@@ -13,10 +14,11 @@ from bcl.experiments.claims import claimed, compute
 from bcl.experiments.config import RunConfig
 from bcl.experiments.execute import execute_together, for_group
 from bcl.experiments.locks import Busy
+from bcl.experiments.members import choose, evenly, kind
 from bcl.experiments.store import RunStore
 
-# More branches than this bring little: bench/records/gpu-speed.txt has the time per learner and step for 1, 5 and 10.
-AT_ONCE = 5
+AT_ONCE = 5  # where it is not measured: enough for most of the profit, see bench/records/gpu-speed.txt
+_chosen: dict[tuple[Any, ...], int] = {}  # a search runs groups of the same kinds again and again
 
 
 def pace(config: RunConfig) -> tuple[Any, ...]:
@@ -25,12 +27,34 @@ def pace(config: RunConfig) -> tuple[Any, ...]:
     return (*shared, config.device, config.hyper.get("epochs"))
 
 
-def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
-    """Runs that go together, at most `at_once` of them, in the order in which they were asked for."""
+def by_pace(configs: Sequence[RunConfig], missing: Sequence[int]) -> list[list[int]]:
+    """Runs that may go together, in the order in which they were asked for."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for i in missing:
         found.setdefault(pace(configs[i]), []).append(i)
-    return [run[k : k + at_once] for run in found.values() for k in range(0, len(run), at_once)]
+    return list(found.values())
+
+
+def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
+    """Runs that go together, at most `at_once` of them."""
+    return [group for runs in by_pace(configs, missing) for group in evenly(runs, at_once)]
+
+
+def measured(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> int:
+    """How many of these runs, all of one pace, are best taken side by side; a line on standard error says so."""
+    if len(configs) == 1 or configs[0].device == "cpu":
+        return AT_ONCE
+    key = (pace(configs[0]), *map(kind, configs))
+    if key not in _chosen:
+        from bcl.experiments.rehearsal import Rehearsal
+
+        rehearsal = Rehearsal(configs)
+        try:
+            _chosen[key], line = choose(len(configs), rehearsal, rehearsal.room, stop)
+        finally:
+            rehearsal.close()
+        print(line, file=sys.stderr, flush=True)
+    return _chosen[key]
 
 
 def side_by_side(
@@ -42,15 +66,22 @@ def side_by_side(
     save_every: float,
     report: Callable[[int, int, int], None],
     stop: Callable[[], bool],
-    at_once: int = AT_ONCE,
+    at_once: int | None = None,
 ) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
-    """Compute runs group by group. A group that does not fit into the GPU's memory is halved and tried again."""
+    """Compute runs group by group. A group that does not fit into the GPU's memory is halved and tried again.
+
+    `at_once`: how many at most; by default as many as is best, which is measured for the runs of every pace.
+    """
     import torch
 
-    waiting = groups(configs, missing, at_once)
+    unmeasured = by_pace(configs, missing)
+    waiting: list[list[int]] = []
     busy: list[int] = []
     options: dict[str, Any] = {"save_every": save_every, "stop": stop}
-    while waiting:
+    while waiting or unmeasured:
+        if not waiting:
+            runs = unmeasured.pop(0)
+            waiting = evenly(runs, at_once or measured([configs[i] for i in runs], stop))
         group = waiting.pop(0)
         try:
             with contextlib.ExitStack() as claims:

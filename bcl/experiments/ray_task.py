@@ -14,7 +14,7 @@ from typing import Any
 from bcl.errors import UserError
 from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
-from bcl.experiments.gpu import side_by_side
+from bcl.experiments.gpu import AT_ONCE, side_by_side
 from bcl.experiments.locks import Busy
 from bcl.experiments.store import RunStore
 
@@ -54,7 +54,8 @@ def work(job: Job, runs: Sequence[tuple[int, RunConfig]], board: Any) -> list[An
         for place, (index, config) in enumerate(runs):
             answers.append(_one(index, config, store, options, lambda d, t, place=place: report(place, d, t), shared))
         return answers
-    outcomes = side_by_side(configs, range(len(configs)), store, report=report, stop=lambda: False, **options)
+    options |= {"report": report, "stop": lambda: False, "at_once": AT_ONCE}
+    outcomes = side_by_side(configs, range(len(configs)), store, **options)
     for place, outcome in outcomes:
         index, config = runs[place]
         failed = isinstance(outcome, BaseException)

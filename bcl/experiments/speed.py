@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bcl.engine.capture import Capture, NotCapturable
-from bcl.engine.feed import Feed
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.presets import preset
+from bcl.experiments.rehearsal import beside, in_last_task, random_feed, timed
 from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
@@ -63,20 +62,7 @@ def prepared(home: Benchmark, name: str, seed: int, device: torch.device, tasks:
     net = build(home.net.removesuffix("-imagenet"), setting)
     hyper = preset(home.name, home.scenario, home.scenario, name)
     learner = method(name)(net, setting, **hyper).to(device)
-    for t in range(setting.tasks):
-        x, y = random_batch(setting, t, home.batch_size, device)
-        learner.enter(t)
-        learner.step(x, y, t if not learner.joint else torch.full_like(y, t))
-        if t + 1 < setting.tasks:
-            learner.end_task(t)
-    return learner
-
-
-def random_batch(setting: Setting, t: int, n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    draw = torch.Generator().manual_seed(t)
-    x = torch.randint(0, 256, (n, *setting.shape), dtype=torch.uint8, generator=draw)
-    classes = torch.tensor(setting.classes[t])
-    return x.to(device), classes[torch.randint(0, len(classes), (n,), generator=draw)].to(device)
+    return in_last_task(learner, device)
 
 
 def measure(
@@ -91,18 +77,15 @@ def measure(
 ) -> Speed:
     """Time `repeats` steps, after some that do not count."""
     learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
-    setting, t = learners[0].setting, learners[0].setting.tasks - 1
-    size = home.batch_size
-    x, y = random_batch(setting, t, size * (repeats + 20), device)
-    task: Any = torch.full_like(y, t) if learners[0].joint else t
-    feeds = [Feed(x, y, task, size) for _ in learners]
+    data = random_feed(learners[0], repeats + 20, device)
+    feeds = [beside(data) for _ in learners]
     with precision_context(precision, device):
         with FlopCounterMode(display=False) as counter:
             learners[0].step(*feeds[0].batch(0))
         flops = counter.get_total_flops()
         for learner, feed in zip(learners, feeds, strict=True):
             learner.step(*feed.batch(1))
-        eager = _time(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
+        eager = timed(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
         if device.type == "cpu":
             assert eager is not None
             return Speed(name, 1, 1 / eager, eager * 1e3, None, None, None, None, None)
@@ -119,7 +102,7 @@ def measure(
 
         for feed in feeds:
             feed.seek(0)
-        seconds = _time(step, repeats, device)
+        seconds = timed(step, repeats, device)
         for feed in feeds:
             feed.seek(0)
         kernels, busy = _kernels(step)
@@ -135,25 +118,6 @@ def measure(
         None if not rate or not flops else seconds / members / (flops / rate),
         note,
     )
-
-
-def _time(step: Any, repeats: int, device: torch.device) -> float:
-    """Seconds per call, on the device's clock where it has one."""
-    for _ in range(3):
-        step()
-    if device.type == "cpu":
-        start = time.perf_counter()
-        for _ in range(repeats):
-            step()
-        return (time.perf_counter() - start) / repeats
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
-    begin.record()
-    for _ in range(repeats):
-        step()
-    end.record()
-    end.synchronize()
-    return float(begin.elapsed_time(end)) / 1e3 / repeats
 
 
 def _kernels(step: Any) -> tuple[int, float]:
@@ -179,7 +143,7 @@ def _kernels(step: Any) -> tuple[int, float]:
 def matrix_rate(device: torch.device) -> float:
     """Operations per second of a large matrix product, in the precision that is set."""
     a = torch.rand(4096, 4096, device=device)
-    return 2 * 4096**3 / _time(lambda: a @ a, 10, device)
+    return 2 * 4096**3 / timed(lambda: a @ a, 10, device)
 
 
 def speed(
