@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from bcl.nets.layers import linear
+
 
 class MLP(nn.Module):
     """Linear layers with ReLU between them; Xavier-uniform weights, zero biases (784-128-128-128-10 in the paper)."""
@@ -26,9 +28,11 @@ class MLP(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def features(self, x: Tensor) -> Tensor:
-        out: Tensor = self.body(x.flatten(1))
-        return out
+        x = x.flatten(1)
+        for layer in self.body:
+            if isinstance(layer, nn.Linear):
+                x = linear(layer, x, activate=True)
+        return x
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.fc(self.features(x))
-        return out
+        return linear(self.fc, self.features(x))

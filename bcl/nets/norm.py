@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, relu
 
-from bcl.kernels import fused
-
 _groups: list[tuple[int, ...]] = []
 
 
@@ -24,6 +22,11 @@ def batch_groups(sizes: Sequence[int]) -> Iterator[None]:
         _groups.pop()
 
 
+def group_sizes(norm: nn.Module, x: Tensor) -> tuple[int, ...]:
+    """The sizes of the groups that a norm sees in a batch."""
+    return _groups[-1] if _groups and norm.training else (len(x),)
+
+
 class BatchNorm2d(nn.BatchNorm2d):
     """torch's, with the same weights and results, and two things more: groups, and what follows it in one go.
 
@@ -32,30 +35,11 @@ class BatchNorm2d(nn.BatchNorm2d):
 
     def forward(self, x: Tensor, shortcut: Tensor | None = None, activate: bool = False) -> Tensor:
         """batch_norm(x), plus the shortcut, through a ReLU, as asked."""
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.momentum is not None
-        sizes = _groups[-1] if _groups and self.training else (len(x),)
-        if self.training and len(sizes) <= 2 and fused(x) and x.dtype == torch.float32:
-            from bcl.kernels.norm import norm
-
-            running = self.running_mean, self.running_var
-            scale = self.weight, self.bias
-            return norm(x, *scale, *running, sizes, self.momentum, self.eps, shortcut=shortcut, relu=activate)
+        sizes = group_sizes(self, x)
         parts = x.split(sizes) if len(sizes) > 1 else (x,)
-        outs = [
-            batch_norm(
-                part,
-                self.running_mean,
-                self.running_var,
-                self.weight,
-                self.bias,
-                self.training,
-                self.momentum,
-                self.eps,
-            )
-            for part in parts
-        ]
+        assert self.momentum is not None
+        how = self.weight, self.bias, self.training, self.momentum, self.eps
+        outs = [batch_norm(part, self.running_mean, self.running_var, *how) for part in parts]
         out = outs[0] if len(outs) == 1 else torch.cat(outs)
         if shortcut is not None:
             out = out + shortcut

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
+from bcl.nets.layers import Conv2d, conv_norm, linear, max_pool
 from bcl.nets.norm import BatchNorm2d
 
 
@@ -12,20 +15,21 @@ class Block(nn.Module):
 
     def __init__(self, width_in: int, width: int, stride: int):
         super().__init__()
-        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
+        self.conv1 = Conv2d(width_in, width, 3, stride, 1, bias=False)
         self.bn1 = BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.conv2 = Conv2d(width, width, 3, 1, 1, bias=False)
         self.bn2 = BatchNorm2d(width)
-        self.downsample: nn.Module | None = None
+        self.downsample: Any = None
         if stride != 1 or width_in != width:
             self.downsample = nn.Sequential(
-                nn.Conv2d(width_in, width, 1, stride, bias=False), BatchNorm2d(width)
+                Conv2d(width_in, width, 1, stride, bias=False), BatchNorm2d(width)
             )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        shortcut = x if self.downsample is None else self.downsample(x)
-        out: Tensor = self.bn2(self.conv2(self.bn1(self.conv1(x), activate=True)), shortcut, activate=True)
-        return out
+        shortcut = x if self.downsample is None else conv_norm(self.downsample[0], self.downsample[1], x)
+        return conv_norm(
+            self.conv2, self.bn2, conv_norm(self.conv1, self.bn1, x, activate=True), shortcut, activate=True
+        )
 
 
 class ResNet18(nn.Module):
@@ -38,9 +42,9 @@ class ResNet18(nn.Module):
     def __init__(self, classes: int, width: int = 20, stem: str = "pool", channels: int = 3):
         super().__init__()
         if stem == "imagenet":
-            self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False)
+            self.conv1 = Conv2d(channels, width, 7, 2, 3, bias=False)
         else:
-            self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+            self.conv1 = Conv2d(channels, width, 3, 1, 1, bias=False)
         self.bn1 = BatchNorm2d(width)
         self.maxpool = nn.Identity() if stem == "plain" else nn.MaxPool2d(3, 2, 1)
         self.layer1 = nn.Sequential(Block(width, width, 1), Block(width, width, 1))
@@ -50,10 +54,9 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(8 * width, classes)
 
     def features(self, x: Tensor) -> Tensor:
-        x = self.maxpool(self.bn1(self.conv1(x), activate=True))
+        x = max_pool(self.maxpool, conv_norm(self.conv1, self.bn1, x, activate=True))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean((2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.fc(self.features(x))
-        return out
+        return linear(self.fc, self.features(x))

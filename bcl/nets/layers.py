@@ -1,0 +1,60 @@
+"""Layers with what follows them, in fused kernels where there are any, else in torch's operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from bcl.kernels import fused
+from bcl.nets.norm import BatchNorm2d, group_sizes
+
+
+class Conv2d(nn.Conv2d):
+    """torch's, whose weights on a GPU are channels-last, as the fused kernels take them."""
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Conv2d:
+        super()._apply(fn, recurse)
+        if self.weight.is_cuda:
+            self.weight.data = self.weight.data.contiguous(memory_format=torch.channels_last)
+        return self
+
+
+def conv_norm(
+    conv: nn.Conv2d, norm: BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, activate: bool = False
+) -> Tensor:
+    """norm(conv(x)), plus the shortcut, through a ReLU, as asked."""
+    sizes = group_sizes(norm, x)
+    fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
+    if fits and _float32(x, conv.weight):
+        from bcl.kernels.conv_norm import conv_norm as fused_conv_norm
+
+        return fused_conv_norm(conv, norm, x, sizes, shortcut, activate)
+    out: Tensor = norm(conv(x), shortcut, activate)
+    return out
+
+
+def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
+    """layer(x), through a ReLU if asked."""
+    if _float32(x, layer.weight):
+        from bcl.kernels.linear import linear as fused_linear
+
+        return fused_linear(x, layer.weight, layer.bias, activate)
+    out: Tensor = layer(x)
+    return relu(out) if activate else out
+
+
+def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
+    """layer(x), where layer may be a max-pool."""
+    if isinstance(layer, nn.MaxPool2d) and _float32(x):
+        from bcl.kernels.pool import max_pool as fused_max_pool
+
+        return fused_max_pool(x)
+    out: Tensor = layer(x)
+    return out
+
+
+def _float32(*tensors: Tensor) -> bool:
+    return all(fused(tensor) and tensor.dtype == torch.float32 for tensor in tensors)

@@ -1,0 +1,164 @@
+"""The fused kernels of networks against torch's operations: on a GPU where there is one, else in Triton's interpreter.
+
+A tolerance of 1e-4 is that of float32; the precision in use is float32's (on a GPU, by way of three TF32 products).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def both(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
+    """What a function returns with fused kernels, and in torch's operations."""
+    from bcl import kernels
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    fused = run()
+    with kernels.plain():
+        plain = run()
+    return fused, plain
+
+
+def compare(outcomes: tuple[list[Tensor], list[Tensor]], tolerance: float = 1e-4) -> None:
+    for fused, plain in zip(*outcomes, strict=True):
+        assert fused.shape == plain.shape
+        error = float(
+            (fused.detach().double() - plain.detach().double()).norm() / (plain.detach().double().norm() + 1e-12)
+        )
+        assert error < tolerance, error
+
+
+def check_conv_norm() -> None:
+    from bcl.nets.layers import Conv2d
+
+    cases = [
+        # channels, filters, size, kernel, stride, padding, groups, channels-last, shortcut, relu
+        (3, 20, 9, 3, 1, 1, (4,), False, False, True),
+        (20, 20, 8, 3, 1, 1, (3, 5), True, True, True),
+        (20, 40, 8, 3, 2, 1, (3, 5), True, False, True),
+        (20, 40, 7, 3, 2, 1, (2, 1), True, False, True),
+        (20, 36, 8, 1, 2, 0, (4, 3), True, False, False),
+        (5, 7, 5, 1, 1, 0, (2, 40), True, True, False),
+        (3, 16, 17, 7, 2, 3, (2,), False, False, True),
+        (2, 3, 72, 1, 1, 0, (4, 1), True, False, True),
+        (40, 70, 2, 3, 1, 1, (9, 30), True, True, True),
+    ]
+    for channels, filters, size, kernel, stride, pad, groups, last, with_shortcut, relu in cases:
+        draw = torch.Generator().manual_seed(1)
+        layout = torch.channels_last if last else torch.contiguous_format
+        x = torch.randn(sum(groups), channels, size, size, generator=draw).to(DEVICE, memory_format=layout)
+        conv = Conv2d(channels, filters, kernel, stride, pad, bias=False)
+        with torch.no_grad():
+            conv.weight.copy_(torch.randn(conv.weight.shape, generator=draw))
+        conv.to(DEVICE)
+        s = torch.randn(conv(x).shape, generator=draw).to(DEVICE).requires_grad_() if with_shortcut else None
+        run = partial(normed, conv, x.requires_grad_(), s, groups, relu)
+        for _ in range(2):  # the counters must be left as they were found
+            compare(both(run))
+
+
+def normed(conv: nn.Conv2d, x: Tensor, shortcut: Tensor | None, groups: tuple[int, ...], relu: bool) -> list[Tensor]:
+    """Outputs, gradients and statistics in training, and outputs in evaluation mode."""
+    from bcl.nets import BatchNorm2d, batch_groups
+    from bcl.nets.layers import conv_norm
+
+    norm = BatchNorm2d(conv.out_channels).to(DEVICE)
+    with torch.no_grad():
+        norm.weight.copy_(torch.linspace(-1, 1, conv.out_channels))
+        norm.bias.copy_(torch.linspace(0, 1, conv.out_channels))
+    with batch_groups(groups):
+        y = conv_norm(conv, norm, x, shortcut, relu)
+    inputs = [x, conv.weight, norm.weight, norm.bias, *([] if shortcut is None else [shortcut])]
+    w = torch.linspace(-1, 2, y.numel(), device=DEVICE).view_as(y)
+    results = [y, *torch.autograd.grad((y * w).sum(), inputs), norm.running_mean, norm.running_var]
+    norm.eval()
+    with torch.no_grad():
+        return [*results, conv_norm(conv, norm, x, shortcut, relu)]
+
+
+def check_linear() -> None:
+    for n, fan_in, fan_out, relu in [(7, 100, 40, True), (33, 20, 10, False), (1, 5, 70, True), (70, 65, 33, True)]:
+        draw = torch.Generator().manual_seed(n)
+        layer = nn.Linear(fan_in, fan_out).to(DEVICE)
+        x = torch.randn(n, fan_in, generator=draw).to(DEVICE)
+        compare(both(partial(multiplied, layer, x, relu)))
+        compare(both(partial(multiplied, layer, x.requires_grad_(), relu)))
+
+
+def multiplied(layer: nn.Linear, x: Tensor, relu: bool) -> list[Tensor]:
+    from bcl.nets.layers import linear
+
+    y = linear(layer, x, relu)
+    inputs = [layer.weight, layer.bias, *([x] if x.requires_grad else [])]
+    return [y, *torch.autograd.grad((y * torch.linspace(-1, 2, y.numel(), device=DEVICE).view_as(y)).sum(), inputs)]
+
+
+def check_max_pool() -> None:
+    for size in (1, 2, 7, 8):
+        draw = torch.Generator().manual_seed(size)
+        x = torch.randint(0, 4, (3, 5, size, size), generator=draw).float().to(DEVICE).requires_grad_()  # many ties
+        for fused, plain in zip(*both(partial(pooled, x)), strict=True):
+            assert torch.equal(fused, plain)
+
+
+def pooled(x: Tensor) -> list[Tensor]:
+    from bcl.nets.layers import max_pool
+
+    y = max_pool(nn.MaxPool2d(3, 2, 1), x)
+    return [y, *torch.autograd.grad((y * torch.arange(y.numel(), device=DEVICE).view_as(y)).sum(), [x])]
+
+
+def check_network() -> None:
+    """Two groups through a whole network, and what it answers in evaluation mode."""
+    from bcl.nets import ResNet18, batch_groups
+
+    torch.manual_seed(0)
+    net = ResNet18(10, 4, "pool").to(DEVICE)
+    x = torch.rand(7, 3, 16, 16, device=DEVICE)
+    start = {name: value.clone() for name, value in net.state_dict().items()}
+
+    def run() -> list[Tensor]:
+        net.load_state_dict(start)
+        net.train()
+        with batch_groups((3, 4)):
+            y = net(x)
+        slopes = torch.autograd.grad((y * torch.arange(10, device=DEVICE)).sum(), list(net.parameters()))
+        net.eval()
+        with torch.no_grad():
+            return [y, *slopes, *(b for b in net.buffers() if b.is_floating_point()), net(x)]
+
+    compare(both(run), 1e-3)
+
+
+CHECKS = ["conv_norm", "linear", "max_pool", "network"]
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
+    if DEVICE == "cuda":
+        globals()[f"check_{name}"]()
+        return
+    # The interpreter must be chosen before Triton is imported, hence a process of its own.
+    here = str(Path(__file__).parent)
+    script = f"import sys; sys.path.insert(0, {here!r}); import test_network_kernels as t; t.check_{name}()"
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+if __name__ == "__main__":  # where pytest is not at hand to collect it
+    for name in CHECKS:
+        globals()[f"check_{name}"]()
+    print("fused kernels of networks equal their plain forms on", DEVICE)
