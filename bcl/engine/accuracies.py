@@ -41,8 +41,8 @@ class Accuracies:
     def _count(self, members: Sequence[int]) -> None:
         passes = [partial(count_together, self.learners[i], self.tests[i], self.correct[i]) for i in members]
         places = [place for i in members for place in _places(self.learners[i])]
-        if places != self.places:
-            self.graph = None
+        if places != self.places:  # a learner has replaced tensors, maybe by some of other shapes: begin anew
+            self.graph, self.warm = None, False
         if self.graph is None and self.warm and self.capturable:
             self.graph = self._capture(passes)
         if self.graph is not None:
