@@ -16,6 +16,7 @@ from bcl.engine.feed import Feed
 from bcl.engine.position import Interrupted, Position
 from bcl.errors import InputError
 from bcl.learners.base import Learner
+from bcl.nets import compile_ahead
 from bcl.streams import Stream
 
 
@@ -75,6 +76,8 @@ class Loop:
 
     def run(self) -> None:
         self._since = self._saved = self._reported = time.monotonic()
+        for m in self.members:
+            compile_ahead(m.learner.net, m.stream.setting.shape)
         if not all(m.position.before for m in self.members):
             for m, row in zip(self.members, self.accuracies(), strict=True):
                 m.position.before = m.position.before or row

@@ -22,6 +22,7 @@ from bcl.experiments.execute import data_of, learner_of, stream_of
 from bcl.experiments.members import Timing, kind
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.learners.base import Learner
+from bcl.nets import compile_ahead
 from bcl.streams import Setting, Stream
 
 REPEATS = 20
@@ -32,6 +33,7 @@ ROOM = 0.8  # share of the free memory that runs may take
 def in_last_task(learner: Learner, device: torch.device) -> Learner:
     """The learner in the middle of its last task: every earlier one has been seen and has left something in memory."""
     setting = learner.setting
+    compile_ahead(learner.net, setting.shape)
     for t in range(setting.tasks):
         x, y = random_batch(setting, t, setting.batch_size, device)
         learner.enter(t)

@@ -14,6 +14,7 @@ from bcl.engine.capture import Capture, NotCapturable
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.presets import preset
 from bcl.experiments.rehearsal import beside, in_last_task, random_feed, timed
+from bcl.kernels import plain
 from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
@@ -76,11 +77,11 @@ def measure(
     tasks: int | None = None,
 ) -> Speed:
     """Time `repeats` steps, after some that do not count."""
-    learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
-    data = random_feed(learners[0], repeats + 20, device)
-    feeds = [beside(data) for _ in learners]
     with precision_context(precision, device):
-        with FlopCounterMode(display=False) as counter:
+        learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
+        data = random_feed(learners[0], repeats + 20, device)
+        feeds = [beside(data) for _ in learners]
+        with FlopCounterMode(display=False) as counter, plain():  # which knows torch's operations alone
             learners[0].step(*feeds[0].batch(0))
         flops = counter.get_total_flops()
         for learner, feed in zip(learners, feeds, strict=True):
@@ -160,7 +161,8 @@ def speed(
     torch.set_num_threads(1)
     set_precision(precision)
     torch.backends.cudnn.benchmark = True  # as the engine does
-    rate = matrix_rate(where) if where.type == "cuda" else None
+    with precision_context(precision, where):
+        rate = matrix_rate(where) if where.type == "cuda" else None
     rows = []
     for name in methods:
         for count in members if where.type == "cuda" else [1]:

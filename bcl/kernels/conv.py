@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import launch
 from bcl.kernels.products import product
 from bcl.kernels.statistics import combine_moments
 
@@ -158,9 +159,9 @@ def _to_weight(
             tl.store(dw + place, total, mask=written)
 
 
-def _tiles(pixels: int) -> dict[str, int]:
-    """Large tiles where there are many pixels; else smaller and longer ones, so that more of them run at once."""
-    sizes = (128, 32, 32) if pixels >= 8192 else (64, 32, 64) if pixels >= 1024 else (32, 32, 64)
+def _tiles(channels: int) -> dict[str, int]:
+    """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps."""
+    sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
     return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
 
 
@@ -191,10 +192,11 @@ def forward_training(
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     y = new(len(x), k, p, q, x)
     mean, rstd = torch.empty(2, 2, k, device=x.device)
-    tiles = _tiles(len(x) * p * q)
+    tiles = _tiles(k)
     count = sum(triton.cdiv(size * p * q, tiles["BM"]) for size in sizes)
     moments = torch.empty(count, 2, k, device=x.device)
-    _forward[(count, triton.cdiv(k, tiles["BN"]))](
+    launch(
+        _forward, (count, triton.cdiv(k, tiles["BN"])),
         x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps,
         SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=True,
         PRECISION=precision, **tiles,
@@ -209,8 +211,9 @@ def forward_evaluating(
     """relu(batch_norm(conv(x, w)) + shortcut) with the statistics that batch norm has gathered."""
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     y = new(len(x), k, p, q, x)
-    tiles = _tiles(len(x) * p * q)
-    _forward[(triton.cdiv(len(x) * p * q, tiles["BM"]), triton.cdiv(k, tiles["BN"]))](
+    tiles = _tiles(k)
+    launch(
+        _forward, (triton.cdiv(len(x) * p * q, tiles["BM"]), triton.cdiv(k, tiles["BN"])),
         x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, h, v, p, q, 0.0, eps,
         SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=False,
         PRECISION=precision, **tiles,
@@ -223,9 +226,25 @@ def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision:
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     dx = new(len(x), c, h, v, x)
     pixels = len(x) * triton.cdiv(h, stride) * triton.cdiv(v, stride)
-    tiles = _tiles(pixels)
-    _to_input[(triton.cdiv(pixels, tiles["BM"]), triton.cdiv(c, tiles["BN"]), stride * stride)](
-        dy, w, dx, len(x), h, v, p, q, C=c, K=k, R=r, STRIDE=stride, PAD=pad, PRECISION=precision, **tiles
+    tiles = _tiles(c)
+    launch(
+        _to_input,
+        (triton.cdiv(pixels, tiles["BM"]), triton.cdiv(c, tiles["BN"]), stride * stride),
+        dy,
+        w,
+        dx,
+        len(x),
+        h,
+        v,
+        p,
+        q,
+        C=c,
+        K=k,
+        R=r,
+        STRIDE=stride,
+        PAD=pad,
+        PRECISION=precision,
+        **tiles,
     )
     return dx
 
@@ -242,7 +261,8 @@ def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals:
     chunk = triton.cdiv(triton.cdiv(pixels, splits), bm) * bm
     splits = triton.cdiv(pixels, chunk)
     parts = torch.empty(splits if splits > 1 else 0, k * c * r * r, device=x.device)
-    _to_weight[(*grid, splits)](
+    launch(
+        _to_weight, (*grid, splits),
         dy, x, parts, dw, arrivals, len(x), h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
         PRECISION=precision, BM=bm, BN=bn, BK=bk, num_warps=4, num_stages=3,
     )  # fmt: skip

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import launch
 from bcl.kernels.products import precision, product
 
 
@@ -79,8 +80,23 @@ class _Linear(torch.autograd.Function):
         how = precision(torch.backends.cuda.matmul.allow_tf32)
         block = 32
         grid = triton.cdiv(m, block), triton.cdiv(n, block)
-        _forward[grid](
-            x, w, bias, y, m, n, k, RELU=relu, PRECISION=how, BM=block, BN=block, BK=64, num_warps=4, num_stages=3
+        launch(
+            _forward,
+            grid,
+            x,
+            w,
+            bias,
+            y,
+            m,
+            n,
+            k,
+            RELU=relu,
+            PRECISION=how,
+            BM=block,
+            BN=block,
+            BK=64,
+            num_warps=4,
+            num_stages=3,
         )
         ctx.save_for_backward(x, w, y)
         ctx.plan = relu, how
@@ -98,7 +114,8 @@ class _Linear(torch.autograd.Function):
         block = 32
         tiles_k, tiles_n = triton.cdiv(k, block), triton.cdiv(n, block)
         tiles_m = 0 if dx is None else triton.cdiv(m, block)
-        _backward[(tiles_k * (tiles_n + tiles_m),)](
+        launch(
+            _backward, (tiles_k * (tiles_n + tiles_m),),
             dy, x, w, y, dw if dx is None else dx, dw, dbias, m, n, k, tiles_k, tiles_n,
             RELU=relu, PRECISION=how, BLOCK=block, ALONG=64, num_warps=4, num_stages=3,
         )  # fmt: skip

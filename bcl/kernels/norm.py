@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.kernels.conv import new
+from bcl.kernels.launch import launch
 
 BLOCK = 2048  # elements of a program that goes through a batch element by element
 ROWS = 128  # pixels of a program that takes sums
@@ -113,7 +114,8 @@ def normalise(
 ) -> Tensor:
     """relu((x - mean) * rstd * weight + bias + shortcut); the first `first` samples are the first group."""
     y = new(*x.shape, x)
-    _normalise[(triton.cdiv(x.numel(), BLOCK),)](
+    launch(
+        _normalise, (triton.cdiv(x.numel(), BLOCK),),
         x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * x[0].numel(), x.numel(),
         SHORTCUT=shortcut is not None, RELU=relu, C=x.shape[1], BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
@@ -135,13 +137,15 @@ def backward(
         torch.empty_like(weight),
         torch.empty_like(weight),
     )
-    _sums[(tiles, triton.cdiv(channels, block))](
+    launch(
+        _sums, (tiles, triton.cdiv(channels, block)),
         dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, *rows, RELU=relu,
         C=channels, BC=block, ROWS=ROWS, num_warps=8,
     )  # fmt: skip
     dx = new(*x.shape, x)
     dshortcut = new(*x.shape, x) if shortcut else None
-    _backward[(triton.cdiv(x.numel(), BLOCK),)](
+    launch(
+        _backward, (triton.cdiv(x.numel(), BLOCK),),
         dy, x, y, dx, dx if dshortcut is None else dshortcut, mean, rstd, weight, sums, *rows, SHORTCUT=shortcut,
         RELU=relu, C=channels, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip

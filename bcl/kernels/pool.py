@@ -10,6 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.kernels.conv import channels_last, new
+from bcl.kernels.launch import launch
 
 BLOCK = 1024
 
@@ -57,7 +58,7 @@ class _MaxPool(torch.autograd.Function):
         p, q = (h - 1) // 2 + 1, (w - 1) // 2 + 1
         y = new(n, c, p, q, x)
         tap = torch.empty(y.numel(), dtype=torch.uint8, device=x.device)
-        _forward[(triton.cdiv(y.numel(), BLOCK),)](x, y, tap, h, w, p, q, y.numel(), C=c, BLOCK=BLOCK)
+        launch(_forward, (triton.cdiv(y.numel(), BLOCK),), x, y, tap, h, w, p, q, y.numel(), C=c, BLOCK=BLOCK)
         ctx.save_for_backward(tap)
         ctx.shape = x.shape
         return y
@@ -68,8 +69,19 @@ class _MaxPool(torch.autograd.Function):
         (tap,), (n, c, h, w) = ctx.saved_tensors, ctx.shape
         dy = channels_last(dy)
         dx = new(n, c, h, w, dy)
-        _backward[(triton.cdiv(dx.numel(), BLOCK),)](
-            dy, tap, dx, h, w, dy.shape[2], dy.shape[3], dx.numel(), C=c, BLOCK=BLOCK
+        launch(
+            _backward,
+            (triton.cdiv(dx.numel(), BLOCK),),
+            dy,
+            tap,
+            dx,
+            h,
+            w,
+            dy.shape[2],
+            dy.shape[3],
+            dx.numel(),
+            C=c,
+            BLOCK=BLOCK,
         )
         return dx
 

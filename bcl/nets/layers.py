@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -54,6 +55,23 @@ def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
         return fused_max_pool(x)
     out: Tensor = layer(x)
     return out
+
+
+def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
+    """Compile the kernels that a network of this package needs, on all cores at once; left alone they are compiled one
+    after another, each when it is met for the first time. The network stays as it is."""
+    weights = [p for p in net.parameters() if p.requires_grad]
+    if not weights or not type(net).__module__.startswith("bcl.nets.") or not _float32(*weights):
+        return
+    from bcl.kernels.launch import compiling
+
+    was_training = net.training
+    with compiling():
+        x = torch.zeros(2, *shape, device=weights[0].device)
+        torch.autograd.grad(net.train()(x).sum(), weights, allow_unused=True)
+        with torch.no_grad():
+            net.eval()(x)
+    net.train(was_training)
 
 
 def _float32(*tensors: Tensor) -> bool:

@@ -1,0 +1,46 @@
+"""Launching kernels, and compiling them before they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+
+class _Ahead:
+    """Compilations that are under way, each on a thread of its own."""
+
+    def __init__(self, threads: ThreadPoolExecutor):
+        self.threads, self.begun = threads, dict[Any, Future[Any]]()
+
+    def compile(self, kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+        key = kernel, tuple(sorted(options.items()))
+        if key not in self.begun:
+            self.begun[key] = self.threads.submit(kernel.warmup, *args, grid=grid, **options)
+
+
+_ahead: _Ahead | None = None
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+    """Run a kernel; within `compiling`, only see to it that it is compiled."""
+    if _ahead is None:
+        kernel[grid](*args, **options)
+    else:
+        _ahead.compile(kernel, grid, *args, **options)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Within, kernels are compiled, on all cores at once, and not run: what they would have written is undefined."""
+    global _ahead
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        _ahead = _Ahead(threads)
+        try:
+            yield
+            for future in _ahead.begun.values():
+                future.result()
+        finally:
+            _ahead = None
