@@ -51,6 +51,10 @@ class Capture(Graph):
     """One step of every learner as one graph. `replay()` takes the next mini-batch of each."""
 
     def __init__(self, learners: Sequence[Learner], feeds: Sequence[Feed]):
+        for feed in feeds:  # eager steps do not ask for the next batch: what that needs is initialised here
+            place = feed.cursor.clone()
+            feed.next()
+            feed.cursor.copy_(place)
         super().__init__([partial(_step, learner, feed) for learner, feed in zip(learners, feeds, strict=True)])
 
 
