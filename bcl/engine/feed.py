@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bcl.kernels import fused
+
 
 class Feed:
     """The samples of a task in order of arrival. `batch(i)` is the i-th mini-batch; a captured step takes `next()`.
@@ -32,6 +34,12 @@ class Feed:
 
     def next(self) -> tuple[Tensor, Tensor, int | Tensor]:
         """The next full mini-batch; where it begins is known to the device alone, so that the call can be captured."""
+        if fused(self.x) and self.x.is_contiguous():
+            from bcl.kernels.rows import gather
+
+            tasks = None if isinstance(self.task, int) else self.task
+            x, y, task, _ = gather(self.cursor, self.x, self.y, tasks, order=self.order, advance=True)
+            return x, y, self.task if task is None else task
         index = self.cursor.clone() if self.order is None else self.order.index_select(0, self.cursor)
         self.cursor.add_(self.batch_size)
         return self._take(index)

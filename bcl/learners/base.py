@@ -13,8 +13,8 @@ from torch.func import functional_call
 from bcl.errors import InputError
 from bcl.learners.functional import whole_state
 from bcl.learners.hyper import HyperParameters
-from bcl.memory import Random
-from bcl.nets import full_precision, mask_logits, reveal, scale_input, visible_at_start
+from bcl.memory import Random, Samples
+from bcl.nets import full_precision, join_inputs, mask_tasks, reveal, visible_at_start
 from bcl.streams import Setting
 
 
@@ -119,17 +119,23 @@ class Learner(nn.Module):
         """
         return type(self).answer is Learner.answer
 
-    def logits(self, x: Tensor, t: int | Tensor, state: Mapping[str, Tensor] | None = None) -> Tensor:
+    def logits(
+        self,
+        x: Tensor,
+        t: int | Tensor,
+        state: Mapping[str, Tensor] | None = None,
+        replayed: Samples | None = None,
+    ) -> Tensor:
         """The network's logits for samples of task t (or of a task each), masked to what may be answered.
 
         `state`: parameters and buffers, by name, to be used in place of the network's own; batch norm updates its
-        running statistics in whichever it uses.
+        running statistics in whichever it uses. `replayed`: samples that follow those of task t in the same pass.
         """
-        x = scale_input(x, self.setting.input_range)
+        x = join_inputs([x] if replayed is None else [x, replayed.x], self.setting.input_range)
         out = self.net(x) if state is None else functional_call(self.net, dict(state), (x,))
         if self.setting.scenario == "domain":
             return full_precision(out)  # every class may be answered: there is nothing to mask
-        return mask_logits(out, self.visible[t])
+        return mask_tasks(out, self.visible, t, None if replayed is None else replayed.task)
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""

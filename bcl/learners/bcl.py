@@ -13,15 +13,15 @@ from bcl.learners.adaptation import Adaptation, require_task
 from bcl.learners.base import Learner
 from bcl.learners.functional import (
     cross_entropy,
-    distillation_loss,
     gradients,
     interpolate_,
+    replay_loss,
     sgd_,
     snapshot,
 )
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.hypergradient import hypergradient_step
-from bcl.learners.replay import draw_replay, replay_logits, retrieve, ring_memory, store_soft_targets
+from bcl.learners.replay import draw_replay, joint_logits, retrieve, ring_memory, store_soft_targets
 from bcl.memory import Kind, Samples
 
 
@@ -186,12 +186,9 @@ class BCLDual(Learner):
         if replay is None:
             return cross_entropy(self.logits(x, t, fast), y)
         h = self.hyper
-        current, replayed = replay_logits(self, x, t, replay, h.joint_forward, fast)
-        loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
-        if h.distill_weight:
-            target, visible = replay.extra["target"], self.visible[replay.task]
-            loss = loss + h.distill_weight * distillation_loss(replayed, target, visible, h.temperature, h.kl_reduction)
-        return loss
+        logits = joint_logits(self, x, t, replay, h.joint_forward, fast)
+        target = replay.extra["target"] if h.distill_weight else None
+        return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction)
 
     def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: list[Tensor]) -> list[Tensor]:
         """One SGD step; returns the direction that it took."""

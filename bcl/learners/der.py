@@ -10,7 +10,7 @@ from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_or_repeat, reservoir_memory
 from bcl.memory import Kind
-from bcl.nets import couples_samples, mask_logits, scale_input
+from bcl.nets import couples_samples, mask_tasks, scale_input
 
 
 @hypers
@@ -53,9 +53,9 @@ class DERPlusPlus(Learner):
         answers, now, again = self.raw_logits(x, dark.x, labelled.x)
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
-        loss = cross_entropy(mask_logits(answers, self.visible[t]), y)
+        loss = cross_entropy(mask_tasks(answers, self.visible, t), y)
         loss = loss + h.logit_weight * stored * (distance.sum(1) / visible.sum(1)).mean()
-        replayed = mask_logits(again, self.visible[labelled.task])
+        replayed = mask_tasks(again, self.visible, labelled.task)
         loss = loss + h.label_weight * stored * cross_entropy(replayed, labelled.y)
         sgd_(weights, gradients(loss, weights), h.lr)
         memory.write(x, y, t, self.random, logits=answers.detach().float())

@@ -7,9 +7,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
+from bcl.learners.functional import cross_entropy, gradients, replay_loss, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_replay, replay_logits, retrieve, ring_memory
+from bcl.learners.replay import draw_replay, joint_logits, retrieve, ring_memory
 from bcl.memory import Samples
 
 
@@ -55,8 +55,7 @@ class ER(Learner):
         weights = self.weights()
         if self.past:
             replay = self.sample(x, y, t)
-            current, replayed = replay_logits(self, x, t, replay, self.hyper.joint_forward)
-            loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
+            loss = replay_loss(joint_logits(self, x, t, replay, self.hyper.joint_forward), y, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)
         sgd_(weights, gradients(loss, weights), self.hyper.lr)

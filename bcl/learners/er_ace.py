@@ -8,7 +8,7 @@ from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import replay_logits, ring_memory
-from bcl.nets import mask_logits
+from bcl.nets import mask_tasks
 
 
 @hypers
@@ -55,7 +55,7 @@ class ERACE(Learner):
             k = min(h.replay_batch, self.memory.slots_per_task)
             replay = self.memory.draw(k, self.random, without=-1 if h.replay_current else t)
             current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
-            current = mask_logits(current, self.own[t])
+            current = mask_tasks(current, self.own, t)
             loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)

@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.nn.functional import log_softmax
 
 from bcl.kernels import fused
+from bcl.nets.head import HIDDEN
 
 __all__ = [
     "cross_entropy",
@@ -20,6 +21,7 @@ __all__ = [
     "nonnegative_qp",
     "project_to_cone",
     "project_to_halfspace",
+    "replay_loss",
     "sgd_",
     "snapshot",
     "unflatten",
@@ -29,15 +31,18 @@ __all__ = [
 
 def gradients(loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     """The gradient of a loss, one tensor per parameter; zero where the loss does not depend on one."""
-    return list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
+    # A fused loss knows its gradient with respect to the logits: backward begins there.
+    root, slope = getattr(loss, "root", (loss, None))
+    return list(torch.autograd.grad(root, parameters, slope, allow_unused=True, materialize_grads=True))
 
 
 def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
     """The cross-entropy of rows of logits with integer labels (Eq. 2)."""
-    if reduction == "mean" and fused(logits) and logits.dtype == torch.float32:
-        from bcl.kernels.losses import cross_entropy as fused_cross_entropy
+    if reduction == "mean" and fused(logits):
+        from bcl.kernels import losses
 
-        return fused_cross_entropy(logits, label)
+        if losses.takes(logits):
+            return losses.loss(logits, label)
     return functional.cross_entropy(logits, label, reduction=reduction)
 
 
@@ -66,23 +71,49 @@ def interpolate_(slow: Sequence[Tensor], fast: Sequence[Tensor], rate: float) ->
     torch._foreach_lerp_(list(fast), list(slow), 1.0 - rate)
 
 
-def distillation_loss(
-    logits: Tensor, target: Tensor, visible: Tensor, temperature: float, reduction: str = "classes"
-) -> Tensor:
+def distillation_loss(logits: Tensor, target: Tensor, temperature: float, reduction: str = "classes") -> Tensor:
     """KL(target || softmax(logits / temperature)) over the visible classes (Hinton et al., 2015; BCL's Eq. 6).
 
     `logits` are masked, `target` is a distribution over the same classes. Averaged over the samples; reduction
     "classes" averages each sample's sum over its visible classes as well (the released code of BCL), "batch" does not.
     """
-    if fused(logits) and logits.dtype == torch.float32:
-        from bcl.kernels.losses import distillation
+    if fused(logits):
+        from bcl.kernels import losses
 
-        return distillation(logits, target, temperature, reduction == "classes")
+        if losses.takes(logits):
+            return losses.loss(logits, None, None, target, temperature, 1.0, reduction == "classes")
     log_p = log_softmax(logits / temperature, dim=1)
     per_sample = (torch.xlogy(target, target) - target * log_p).sum(1)
     if reduction == "classes":
-        per_sample = per_sample / visible.expand_as(logits).sum(1)
+        per_sample = per_sample / (logits > HIDDEN / 10).sum(1)
     return per_sample.mean()
+
+
+def replay_loss(
+    logits: Tensor,
+    label: Tensor,
+    replayed_label: Tensor,
+    target: Tensor | None = None,
+    weight: float = 1.0,
+    temperature: float = 1.0,
+    reduction: str = "classes",
+) -> Tensor:
+    """The loss of a current and a replayed batch, given the logits of one after the other (BCL's Eq. 6):
+
+    L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target.
+    """
+    if fused(logits):
+        from bcl.kernels import losses
+
+        if losses.takes(logits):
+            return losses.loss(
+                logits, label, replayed_label, target, temperature, weight, reduction == "classes"
+            )  # fmt: skip
+    current, replayed = logits.split([len(label), len(replayed_label)])
+    loss = cross_entropy(current, label) + cross_entropy(replayed, replayed_label)
+    if target is not None:
+        loss = loss + weight * distillation_loss(replayed, target, temperature, reduction)
+    return loss
 
 
 def flatten(tensors: Sequence[Tensor]) -> Tensor:

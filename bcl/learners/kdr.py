@@ -13,7 +13,7 @@ from bcl.learners.functional import cross_entropy, distillation_loss, gradients,
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_replay, replay_logits, ring_memory, store_soft_targets
 from bcl.memory import Kind
-from bcl.nets import mask_logits, scale_input
+from bcl.nets import mask_tasks, scale_input
 
 
 @hypers
@@ -78,8 +78,8 @@ class KDR(Learner):
         replay = draw_replay(self.memory, h.replay_batch, t, self.random)
         taught = self.teach(x, y, t)
         current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
-        new = distillation_loss(current, taught, self.visible[t], h.temperature, "batch")
-        old = distillation_loss(replayed, replay.extra["target"], self.visible[replay.task], h.temperature, "batch")
+        new = distillation_loss(current, taught, h.temperature, "batch")
+        old = distillation_loss(replayed, replay.extra["target"], h.temperature, "batch")
         distilled: Tensor = h.temperature**2 * (new + h.distill_weight * old)
         return distilled + cross_entropy(replayed, replay.y)
 
@@ -89,7 +89,7 @@ class KDR(Learner):
         pairs = zip(self.expert.parameters(), self.net.parameters(), strict=True)
         weights = [e.requires_grad_() for e, own in pairs if own.requires_grad]
         for _ in range(self.hyper.expert_steps):
-            loss = cross_entropy(mask_logits(self.expert(scaled), self.visible[t]), y)
+            loss = cross_entropy(mask_tasks(self.expert(scaled), self.visible, t), y)
             sgd_(weights, gradients(loss, weights), self.hyper.expert_lr)
         with torch.no_grad():
-            return softmax(mask_logits(self.expert(scaled), self.visible[t]) / self.hyper.temperature, dim=1)
+            return softmax(mask_tasks(self.expert(scaled), self.visible, t) / self.hyper.temperature, dim=1)

@@ -9,7 +9,7 @@ from torch.nn.functional import softmax
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, distillation_loss, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, scale_input
+from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, mask_tasks, scale_input
 
 
 @hypers
@@ -48,7 +48,7 @@ class LwF(Learner):
         h, weights = self.hyper, self.weights()
         inputs = scale_input(x, self.setting.input_range)
         logits = self.net(inputs)
-        loss = cross_entropy(mask_logits(logits, self.visible[t]), y)
+        loss = cross_entropy(mask_tasks(logits, self.visible, t), y)
         if self.past and h.distill_weight:
             loss = loss + h.distill_weight * self.distillation(logits, self.old(inputs))
         sgd_(weights, gradients(loss, weights), h.lr)
@@ -59,7 +59,7 @@ class LwF(Learner):
         rows = heads.repeat(len(new), 1)  # of every sample, a row for each head
         new, old = (mask_logits(z.repeat_interleave(len(heads), 0), rows) for z in (new, old))
         target = softmax(old / self.hyper.temperature, dim=1)
-        return len(heads) * distillation_loss(new, target, rows, self.hyper.temperature, "batch")
+        return len(heads) * distillation_loss(new, target, self.hyper.temperature, "batch")
 
     def old_heads(self) -> Tensor:
         """A boolean row over all classes for each head that is to stay as it was."""

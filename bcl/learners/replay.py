@@ -79,10 +79,10 @@ def draw_or_repeat(memory: Memory, k: int, x: Tensor, y: Tensor, t: int, random:
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
 
 
-def replay_logits(
+def joint_logits(
     learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool, state: Mapping[str, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
-    """Masked logits of the current batch and of the replayed one, in one forward pass or in two.
+) -> Tensor:
+    """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
 
     It matters to batch norm alone: jointly both batches are normalised together, else each by itself. Where the network
     treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is quicker.
@@ -90,10 +90,16 @@ def replay_logits(
     sizes = [len(x), len(replay.x)]
     apart = not joint and couples_samples(learner.net)
     if apart and not groups_samples(learner.net):
-        return learner.logits(x, t, state), learner.logits(replay.x, replay.task, state)
-    tasks = torch.cat([replay.task.new_full((len(x),), t), replay.task])
+        return torch.cat([learner.logits(x, t, state), learner.logits(replay.x, replay.task, state)])
     with batch_groups(sizes if apart else [sum(sizes)]):
-        current, replayed = learner.logits(torch.cat([x, replay.x]), tasks, state).split(sizes)
+        return learner.logits(x, t, state, replay)
+
+
+def replay_logits(
+    learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool, state: Mapping[str, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """`joint_logits`, those of the current batch and those of the replayed one apart."""
+    current, replayed = joint_logits(learner, x, t, replay, joint, state).split([len(x), len(replay.x)])
     return current, replayed
 
 

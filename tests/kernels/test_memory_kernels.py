@@ -144,7 +144,30 @@ def check_exchange() -> None:
                 same_memory(memory, reference)
 
 
-CHECKS = ["choose", "choose_in_a_narrow_room", "write_and_get", "exchange"]
+def check_feed() -> None:
+    import bcl.kernels.rows as module
+    from bcl.engine.feed import Feed
+
+    draw = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 9, (40,), generator=draw).to(DEVICE)
+    tasks, order = (torch.randint(0, 40, (40,), generator=draw).to(DEVICE) for _ in range(2))
+    for whole in (16384, 8):  # a batch in one piece, and in several
+        module.TILE = whole
+        for shape in ((1, 4, 4), (3,)):
+            x = torch.randint(0, 256, (40, *shape), generator=draw, dtype=torch.uint8).to(DEVICE)
+            for task, way in ((2, None), (2, order), (tasks, None), (tasks, order)):
+                feeds = [Feed(x, y, task, 7, way) for _ in range(2)]
+                for start in (0, 2):
+                    for feed in feeds:
+                        feed.seek(start)
+                    for _ in range(3):
+                        turn = iter(feeds)
+                        for mine, theirs in zip(*both(lambda turn=turn: next(turn).next()), strict=True):
+                            assert mine == theirs if isinstance(mine, int) else torch.equal(mine, theirs)
+                        same(feeds[0].cursor, feeds[1].cursor)
+
+
+CHECKS = ["choose", "choose_in_a_narrow_room", "write_and_get", "exchange", "feed"]
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -16,8 +16,8 @@ def test_distillation_of_two_visible_classes_by_hand():
     logits = mask_logits(torch.tensor([[2 * math.log(3), 0.0, 50.0]]), visible)
     target = torch.tensor([[0.5, 0.5, 0.0]])
     divergence = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
-    assert distillation_loss(logits, target, visible, 2.0, "batch").item() == pytest.approx(divergence, rel=1e-6)
-    assert distillation_loss(logits, target, visible, 2.0, "classes").item() == pytest.approx(divergence / 2, rel=1e-6)
+    assert distillation_loss(logits, target, 2.0, "batch").item() == pytest.approx(divergence, rel=1e-6)
+    assert distillation_loss(logits, target, 2.0, "classes").item() == pytest.approx(divergence / 2, rel=1e-6)
 
 
 def test_distillation_averages_over_samples_with_masks_of_their_own():
@@ -25,10 +25,10 @@ def test_distillation_averages_over_samples_with_masks_of_their_own():
     logits = mask_logits(torch.tensor([[0.3, -1.0, 9.0, 9.0], [9.0, 0.1, 0.7, -0.4]]), visible)
     target = torch.tensor([[0.9, 0.1, 0.0, 0.0], [0.0, 0.2, 0.3, 0.5]])
     for reduction in ("classes", "batch"):
-        alone = [distillation_loss(logits[[i]], target[[i]], visible[i], 5.0, reduction) for i in (0, 1)]
-        torch.testing.assert_close(distillation_loss(logits, target, visible, 5.0, reduction), sum(alone) / 2)
-    sums = [distillation_loss(logits[[i]], target[[i]], visible[i], 5.0, "batch") for i in (0, 1)]
-    torch.testing.assert_close(distillation_loss(logits, target, visible, 5.0), (sums[0] / 2 + sums[1] / 3) / 2)
+        alone = [distillation_loss(logits[[i]], target[[i]], 5.0, reduction) for i in (0, 1)]
+        torch.testing.assert_close(distillation_loss(logits, target, 5.0, reduction), sum(alone) / 2)
+    sums = [distillation_loss(logits[[i]], target[[i]], 5.0, "batch") for i in (0, 1)]
+    torch.testing.assert_close(distillation_loss(logits, target, 5.0), (sums[0] / 2 + sums[1] / 3) / 2)
 
 
 def test_distillation_is_zero_where_nothing_has_changed_and_finite_with_hidden_classes():
@@ -36,9 +36,9 @@ def test_distillation_is_zero_where_nothing_has_changed_and_finite_with_hidden_c
     raw = torch.tensor([[1.0, 80.0, -3.0, 5.0], [0.0, 0.0, 0.0, 0.0]], requires_grad=True)
     logits = mask_logits(raw, visible)
     target = torch.softmax(logits.detach() / 5.0, dim=1)
-    loss = distillation_loss(logits, target, visible, 5.0)
+    loss = distillation_loss(logits, target, 5.0)
     assert loss.item() == pytest.approx(0.0, abs=1e-7)
-    shifted = distillation_loss(logits, torch.tensor([[0.2, 0.0, 0.8, 0.0]] * 2), visible, 5.0)
+    shifted = distillation_loss(logits, torch.tensor([[0.2, 0.0, 0.8, 0.0]] * 2), 5.0)
     (gradient,) = torch.autograd.grad(shifted, raw)
     assert torch.isfinite(gradient).all()
     assert gradient[:, [1, 3]].eq(0).all()

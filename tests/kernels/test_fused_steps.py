@@ -1,0 +1,92 @@
+"""Whole steps of learners with fused kernels and without: the same memories, and nearly the same weights."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+CASES = [
+    ("bcl-dual", {}),
+    ("bcl-dual", {"prefill": False, "evicted": "drop", "overflow": "wrap", "kl_reduction": "batch"}),
+    ("bcl-dual-mir", {"candidates": 6, "replay_batch": 3}),
+    ("er", {}),
+    ("er-ace", {}),
+    ("agem", {}),
+    ("kdr", {}),
+    ("der++", {}),
+    ("mer", {}),
+    ("ftml", {}),
+]
+
+
+def steps(name: str, scenario: str, values: dict[str, Any]) -> dict[str, Tensor]:
+    """All that a learner is after three tasks, the first of which comes back."""
+    from bcl import Setting
+    from bcl.engine.feed import Feed
+    from bcl.learners import method
+
+    classes = ((0, 1, 2),) * 3 if scenario == "domain" else ((0, 3), (1, 4, 6), (2, 5))
+    setting = Setting(scenario, classes, (1, 4, 4), "uint8", 10, 4, (0.0, 1.0), 3)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 6), nn.Tanh(), nn.Linear(6, setting.n_classes))
+    learner = method(name)(net, setting, **values).to(DEVICE)
+    draw = torch.Generator().manual_seed(0)
+    for t in (0, 1, 2, 0):
+        x = torch.randint(0, 256, (12, 1, 4, 4), generator=draw, dtype=torch.uint8)
+        y = torch.tensor(classes[t])[torch.randint(0, len(classes[t]), (12,), generator=draw)]
+        feed = Feed(x.to(DEVICE), y.to(DEVICE), t, 4)
+        learner.enter(t)
+        for _ in range(feed.full_batches):
+            learner.step(*feed.next())
+        learner.end_task(t)
+    for memory in ("memory", "episodic", "generalization"):
+        if hasattr(learner, memory):
+            getattr(learner, memory).x[-1] = 0  # what is dropped is never read, and need not be written
+            getattr(learner, memory).y[-1] = 0
+    return {key: value.clone() for key, value in learner.state_dict().items()}
+
+
+def check(number: int) -> None:
+    from bcl import kernels
+
+    name, values = CASES[number]
+    for scenario in ("domain", "task", "class") if not values and name in ("bcl-dual", "er") else ("task",):
+        outcomes = []
+        for context in (nullcontext, kernels.plain):
+            with context():
+                outcomes.append(steps(name, scenario, values))
+        fused, plain = outcomes
+        for key, value in plain.items():
+            if value.is_floating_point():
+                torch.testing.assert_close(fused[key], value, atol=1e-4, rtol=1e-3, msg=lambda m, k=key: f"{k}: {m}")
+            else:
+                assert torch.equal(fused[key], value), key
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[name for name, _ in CASES])
+def test_steps_with_fused_kernels_end_like_plain_ones(number: int) -> None:
+    if DEVICE == "cuda":
+        check(number)
+        return
+    # The interpreter must be chosen before Triton is imported, hence a process of its own.
+    here = str(Path(__file__).parent)
+    script = f"import sys; sys.path.insert(0, {here!r}); import test_fused_steps as t; t.check({number})"
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+if __name__ == "__main__":  # where pytest is not at hand to collect it
+    for number in range(len(CASES)):
+        check(number)
+    print("steps with fused kernels end like plain ones on", DEVICE)
