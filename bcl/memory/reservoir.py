@@ -21,6 +21,12 @@ class ReservoirMemory(Memory):
 
     def write(self, x: Tensor, y: Tensor, t: int | Tensor, random: Random, **extra: Tensor) -> None:
         n = len(y)
+        if n <= 64 and self._fusible(x) and len(extra) == len(self.extra):
+            from bcl.kernels.reservoir import write
+
+            stored, value = (self.get_buffer(self.extra[0]), extra[self.extra[0]]) if extra else (None, None)
+            write(x, y, t, (self.x, self.y, self.task), self.seen, random.state, stored, value)
+            return
         number = self.seen + torch.arange(n, device=y.device)  # how many samples came before each
         chosen = torch.where(number < self.slots, number, random.integers(n) % (number + 1))
         slot = torch.where(chosen < self.slots, chosen, self.slots)

@@ -34,6 +34,7 @@ def steps(name: str, scenario: str, values: dict[str, Any]) -> dict[str, Tensor]
     from bcl import Setting
     from bcl.engine.feed import Feed
     from bcl.learners import method
+    from bcl.memory import Memory
 
     classes = ((0, 1, 2),) * 3 if scenario == "domain" else ((0, 3), (1, 4, 6), (2, 5))
     setting = Setting(scenario, classes, (1, 4, 4), "uint8", 10, 4, (0.0, 1.0), 3)
@@ -49,10 +50,10 @@ def steps(name: str, scenario: str, values: dict[str, Any]) -> dict[str, Tensor]
         for _ in range(feed.full_batches):
             learner.step(*feed.next())
         learner.end_task(t)
-    for memory in ("memory", "episodic", "generalization"):
-        if hasattr(learner, memory):
-            getattr(learner, memory).x[-1] = 0  # what is dropped is never read, and need not be written
-            getattr(learner, memory).y[-1] = 0
+    for memory in learner.modules():
+        if isinstance(memory, Memory):
+            for field in ("x", "y", *memory.extra):
+                memory.get_buffer(field)[-1] = 0  # what is dropped is never read, and need not be written
     return {key: value.clone() for key, value in learner.state_dict().items()}
 
 

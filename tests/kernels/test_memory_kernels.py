@@ -35,7 +35,7 @@ def same(one: Tensor, other: Tensor) -> None:
 def same_memory(one: Any, other: Any) -> None:
     """All fields, but for the contents of the last slot, which takes what is dropped and is never read."""
     for (name, mine), theirs in zip(one.state_dict().items(), other.state_dict().values(), strict=True):
-        cut = name != "task" and len(mine) == one.slots + 1
+        cut = name not in ("task", "seen")
         same(mine[: one.slots] if cut else mine, theirs[: one.slots] if cut else theirs)
 
 
@@ -123,6 +123,28 @@ def check_write_and_get() -> None:
                         same(one.extra[name], other.extra[name])
 
 
+def check_reservoir() -> None:
+    import bcl.kernels.reservoir as module
+    from bcl import kernels
+    from bcl.memory import Kind, Random, ReservoirMemory
+
+    for whole in (16384, 8):
+        module.TILE = whole
+        for shape, dtype, extra in [((3, 40, 50), torch.uint8, None), ((3,), torch.uint8, {"logits": (7,)})]:
+            kinds = {name: Kind(size, torch.float32) for name, size in (extra or {}).items()}
+            memory = ReservoirMemory(11, shape, dtype, kinds).to(DEVICE)
+            reference, draw = copy.deepcopy(memory), torch.Generator().manual_seed(0)
+            one, other = Random(3).to(DEVICE), Random(3).to(DEVICE)
+            for n in (4, 1, 10, 5, 20, 3, 3, 64, 2):
+                x, y, values = batch(memory, n, draw)
+                for t in (2, y % 3):
+                    memory.write(x, y, t, one, **values)
+                    with kernels.plain():
+                        reference.write(x, y, t, other, **values)
+                    same_memory(memory, reference)
+                    same(one.state, other.state)
+
+
 def check_exchange() -> None:
     import bcl.kernels.ring as module
     from bcl import kernels
@@ -167,7 +189,7 @@ def check_feed() -> None:
                         same(feeds[0].cursor, feeds[1].cursor)
 
 
-CHECKS = ["choose", "choose_in_a_narrow_room", "write_and_get", "exchange", "feed"]
+CHECKS = ["choose", "choose_in_a_narrow_room", "write_and_get", "exchange", "reservoir", "feed"]
 
 
 @pytest.mark.parametrize("name", CHECKS)
