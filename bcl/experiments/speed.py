@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,9 +81,7 @@ def measure(
         learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
         data = random_feed(learners[0], repeats + 20, device)
         feeds = [beside(data) for _ in learners]
-        with FlopCounterMode(display=False) as counter, plain():  # which knows torch's operations alone
-            learners[0].step(*feeds[0].batch(0))
-        flops = counter.get_total_flops()
+        flops = _operations(lambda: learners[0].step(*feeds[0].batch(0)))
         for learner, feed in zip(learners, feeds, strict=True):
             learner.step(*feed.batch(1))
         eager = timed(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
@@ -119,6 +117,16 @@ def measure(
         None if not rate or not flops else seconds / members / (flops / rate),
         note,
     )
+
+
+def _operations(step: Callable[[], None]) -> int:
+    """Those of a step's matrix products. The counter knows torch's operations alone."""
+    search = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = False  # for the sake of one step
+    with FlopCounterMode(display=False) as counter, plain():
+        step()
+    torch.backends.cudnn.benchmark = search
+    return int(counter.get_total_flops())
 
 
 def _kernels(step: Any) -> tuple[int, float]:

@@ -67,7 +67,7 @@ def test_side_by_side_and_together_equal_task_by_task(name: str, scenario: str, 
             if t >= 0:
                 learn(learner, stream, t)
         rows = measure()
-        assert rows == [evaluate(learner, stream, own) for (learner, stream), own in zip(pairs, tests, strict=True)]
+        assert rows == [evaluate(learner, own) for (learner, _), own in zip(pairs, tests, strict=True)]
         assert rows == plain()
         assert all(learner.training for learner in learners)
     assert any(a > 60 for row in rows for a in row)
@@ -97,7 +97,7 @@ def test_tensors_that_were_replaced_are_captured_anew(graphs: list[Replayed]) ->
     old = learner.net.fc.weight
     learner.net.fc.weight = torch.nn.Parameter(torch.randn_like(old))
     for made_by_then in (1, 2, 2):  # eagerly once, as at the start
-        assert measure() == [evaluate(learner, stream, TestSets(stream, CPU))]
+        assert measure() == [evaluate(learner, TestSets(stream, CPU))]
         assert len(graphs) == made_by_then
     assert [graph.replays for graph in graphs] == [2, 2]
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_captured_is_evaluated_all_the_same(
     learner, stream = made("er")
     measure = Accuracies([learner], [TestSets(stream, CPU)], captured=True)
     first, second, third = measure(), measure(), measure()
-    assert first == second == third == [evaluate(learner, stream, TestSets(stream, CPU))]
+    assert first == second == third == [evaluate(learner, TestSets(stream, CPU))]
     assert capsys.readouterr().err.count("evaluation is not captured, and slower, because of net.py:1") == 1
 
 

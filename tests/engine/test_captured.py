@@ -15,12 +15,14 @@ from bcl.streams import benchmark
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
-def run(names: list[str], captured: bool, samples: int | None = None, net: str = "mlp") -> list[Member]:
+def run(
+    names: list[str], captured: bool, samples: int | None = None, net: str = "mlp", first_seed: int = 0
+) -> list[Member]:
     """Learn three tasks of permuted digits in full precision, at rates so small that training is not chaotic: at usual
     ones a difference in the seventh digit of the first weights grows to one in the first within 200 steps."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     members = []
-    for seed, name in enumerate(names):
+    for seed, name in enumerate(names, first_seed):
         stream = benchmark("permuted-digits").stream(seed, tasks=3, samples=samples, scenario=scenario(name))
         learner = method(name)(build(net, stream.setting), stream.setting, **calm(name)).cuda()
         members.append(Member(learner, stream))
@@ -65,16 +67,49 @@ def test_captured_equals_eager_with_batch_norm(name: str) -> None:
 @pytest.mark.gpu
 @needs_gpu
 def test_side_by_side_equals_alone() -> None:
-    names = ["er", "bcl-dual", "finetune", "er"]
-    for together, name, seed in zip(run(names, True), names, range(4), strict=True):
-        alone = run([*["finetune"] * seed, name], True)[seed]
-        assert difference(together, alone) < 5e-3
+    for verdict in side_by_side("mlp").values():
+        assert verdict < 5e-3
+
+
+def side_by_side(net: str, samples: int | None = None) -> dict[str, float]:
+    """How far learners that ran side by side are from the same ones alone."""
+    names = ["er", "bcl-dual", "finetune", "der++"]
+    together = run(names, True, samples, net)
+    alone = [run([name], True, samples, net, first_seed=seed)[0] for seed, name in enumerate(names)]
+    return {name: difference(a, b) for name, a, b in zip(names, together, alone, strict=True)}
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    member = run_stubborn()
+    assert member.position.steps >= 30
+    assert "steps are not captured" in (note := capsys.readouterr().err)
+    assert "x.sum().item()" in note
+
+
+class Stubborn(method("finetune")):  # type: ignore[misc]
+    """A learner that reads a value back in every step."""
+
+    def step(self, x: torch.Tensor, y: torch.Tensor, t: int) -> None:
+        x.sum().item()
+        super().step(x, y, t)
+
+
+def run_stubborn() -> Member:
+    stream = benchmark("permuted-digits").stream(0, tasks=2, samples=150)
+    member = Member(Stubborn(build("mlp", stream.setting), stream.setting).cuda(), stream)
+    Loop([member], torch.device("cuda")).run()
+    return member
 
 
 if __name__ == "__main__":  # where pytest is not installed
     for name in ("er", "bcl-dual"):
         captured, eager = (run([name], how, 150, "resnet18-reduced")[0] for how in (True, False))
         print(f"{name:14s} reduced ResNet-18, captured against eager: {difference(captured, eager):.1e}", flush=True)
+    for net, samples in (("mlp", None), ("resnet18-reduced", 150)):
+        print(f"side by side against alone, {net}: {side_by_side(net, samples)}", flush=True)
+    print("a step that reads a value back:", run_stubborn().position.steps, "steps, and a note before", flush=True)
     for name in METHODS:
         (captured,), (eager,) = run([name], True, 700), run([name], False, 700)
         verdict = difference(captured, eager)

@@ -103,9 +103,9 @@ def test_an_evaluation_adapts_once_per_task_and_the_next_one_anew(name, monkeypa
             learner.observe(x, y, t)
     tests = TestSets(stream, torch.device("cpu"))
     assert len(tests[0][1]) > 16
-    evaluate(learner, stream, tests)
+    evaluate(learner, tests)
     assert adapted == [0, 1]
-    evaluate(learner, stream, tests)
+    evaluate(learner, tests)
     assert adapted == [0, 1, 0, 1]
 
 
