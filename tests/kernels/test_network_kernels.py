@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -142,7 +143,31 @@ def check_network() -> None:
     compare(both(run), 1e-3)
 
 
-CHECKS = ["conv_norm", "linear", "max_pool", "network"]
+def check_exactness() -> None:
+    """Float32 means float32: products are as near to those in float64 as torch's are."""
+    from bcl.nets import BatchNorm2d
+    from bcl.nets.layers import Conv2d, conv_norm, linear
+
+    draw = torch.Generator().manual_seed(0)
+    layer, conv, norm = nn.Linear(500, 40), Conv2d(40, 40, 3, 1, 1, bias=False), BatchNorm2d(40).eval()
+    pairs = [
+        (lambda x: linear(layer, x), layer, torch.randn(20, 500, generator=draw).to(DEVICE)),
+        (lambda x: conv_norm(conv, norm, x), conv, torch.randn(4, 40, 6, 6, generator=draw).to(DEVICE)),
+    ]
+    for module in (layer, conv, norm):
+        module.to(DEVICE)
+    for run, module, x in pairs:
+        with torch.no_grad():
+            fused, plain = both(lambda run=run, x=x: [run(x)])  # type: ignore[misc]
+            truth = deepcopy(module).double()(x.double())
+            if module is conv:
+                truth = truth / (1 + norm.eps) ** 0.5
+            errors = [float((result[0].double() - truth).norm() / truth.norm()) for result in (fused, plain)]
+        print("error of the fused product and of torch's:", *(f"{error:.1e}" for error in errors))
+        assert errors[0] < 3 * errors[1] < 1e-5
+
+
+CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network"]
 
 
 @pytest.mark.parametrize("name", CHECKS)
