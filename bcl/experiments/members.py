@@ -43,13 +43,16 @@ def trials(
     """Measure more and more members, as long as it pays and the next are sure to fit into `room` bytes."""
     before, last = Timing(0, 0.0, 1.0, 0), measure(1)
     yield last
+    best, in_vain = last.share, 0
     began = clock()  # not before: what the first trial compiles, the runs need as well
     for n in sizes(waiting)[1:]:
         if expected_memory(before, last, n) > room or clock() - began > PATIENCE:
             return
         before, last = last, measure(n)
         yield last
-        if last.share > (1 - GAIN) * before.share:
+        in_vain = in_vain + 1 if last.share > (1 - GAIN) * best else 0
+        best = min(best, last.share)
+        if in_vain == 2:  # once may be chance
             return
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def measure(
 ) -> Speed:
     """Time `repeats` steps, after some that do not count."""
     with precision_context(precision, device):
-        learners = [prepared(home, name, seed, device, tasks) for seed in range(members)]
+        first = prepared(home, name, 0, device, tasks)
+        learners = [first, *(copy.deepcopy(first) for _ in range(1, members))]
         data = random_feed(learners[0], repeats + 20, device)
         feeds = [beside(data) for _ in learners]
         flops = _operations(lambda: learners[0].step(*feeds[0].batch(0)))

@@ -40,12 +40,19 @@ def test_sizes_are_powers_of_two_and_all_where_they_are_few() -> None:
 
 def test_more_members_are_tried_as_long_as_they_save_five_percent() -> None:
     assert tried(64, device(100)) == [1, 2, 4, 8, 16, 32, 64]
-    assert tried(64, device(6)) == [1, 2, 4, 8, 16]  # 8 saves a third over 4, 16 nothing over 8
+    assert tried(64, device(6)) == [1, 2, 4, 8, 16, 32]  # 8 saves a third over 4, more save nothing, twice
     assert choose(64, device(6), lambda: ROOM)[0] == 8
-    assert tried(64, lambda n: Timing(n, n * 0.96 ** (n - 1), n, n)) == [1, 2]
-    assert tried(64, lambda n: Timing(n, n * 0.94 ** (n - 1), n, n))[:3] == [1, 2, 4]
+    assert tried(64, lambda n: Timing(n, n * 0.98 ** (n.bit_length() - 1), n, n)) == [1, 2, 4]
+    assert tried(64, lambda n: Timing(n, n * 0.94 ** (n.bit_length() - 1), n, n)) == [1, 2, 4, 8, 16, 32, 64]
     assert tried(5, device(100)) == [1, 2, 4, 5]
     assert choose(5, device(100), lambda: ROOM)[0] == 5
+
+
+def test_one_slow_measurement_is_no_reason_to_stop() -> None:
+    def measure(n: int) -> Timing:
+        return Timing(n, 40.0 if n == 4 else 1.0, float(n), n)
+
+    assert choose(16, measure, lambda: ROOM)[0] == 16
 
 
 def test_a_group_of_slow_methods_is_not_mistaken_for_no_profit() -> None:

@@ -1,0 +1,20 @@
+"""A step on a GPU is bound by the number of its kernels: it stays small, and does not grow with the tasks seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
+SCRIPT = Path(__file__).parents[2] / "bench" / "count_kernels.py"
+
+
+@pytest.mark.parametrize(("name", "most"), [("finetune", 12), ("er", 15), ("bcl-single", 17)])
+def test_a_step_is_few_kernels(name: str, most: int) -> None:
+    command = [sys.executable, str(SCRIPT), name, "--benchmark", "permuted-digits", "--tasks", "2,4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    few, many = map(int, done.stdout.splitlines()[-1].split()[1:])
+    assert few == many <= most
