@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,45 +68,35 @@ def prepared(home: Benchmark, name: str, seed: int, device: torch.device, tasks:
 
 
 def measure(
-    home: Benchmark,
-    name: str,
-    members: int,
-    device: torch.device,
-    precision: str,
-    repeats: int,
-    rate: float | None,
-    tasks: int | None = None,
+    name: str, model: Learner, members: int, device: torch.device, repeats: int, rate: float | None, flops: int
 ) -> Speed:
-    """Time `repeats` steps, after some that do not count."""
-    with precision_context(precision, device):
-        first = prepared(home, name, 0, device, tasks)
-        learners = [first, *(copy.deepcopy(first) for _ in range(1, members))]
-        data = random_feed(learners[0], repeats + 20, device)
-        feeds = [beside(data) for _ in learners]
-        flops = _operations(lambda: learners[0].step(*feeds[0].batch(0)))
-        for learner, feed in zip(learners, feeds, strict=True):
-            learner.step(*feed.batch(1))
-        eager = timed(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
-        if device.type == "cpu":
-            assert eager is not None
-            return Speed(name, 1, 1 / eager, eager * 1e3, None, None, None, None, None)
-        note = ""
-        torch.cuda.reset_peak_memory_stats()
-        try:
-            step = Capture(learners, feeds).replay
-        except NotCapturable as reason:
-            note = f"not captured: {reason}"
+    """Time `repeats` steps of a learner and copies of it, after some that do not count."""
+    learners = [model, *(copy.deepcopy(model) for _ in range(1, members))]
+    data = random_feed(model, repeats + 20, device)
+    feeds = [beside(data) for _ in learners]
+    for learner, feed in zip(learners, feeds, strict=True):
+        learner.step(*feed.batch(1))
+    eager = timed(lambda: learners[0].step(*feeds[0].batch(2)), min(repeats, 10), device) if members == 1 else None
+    if device.type == "cpu":
+        assert eager is not None
+        return Speed(name, 1, 1 / eager, eager * 1e3, None, None, None, None, None)
+    note = ""
+    torch.cuda.reset_peak_memory_stats()
+    try:
+        step = Capture(learners, feeds).replay
+    except NotCapturable as reason:
+        note = f"not captured: {reason}"
 
-            def step() -> None:
-                for learner, feed in zip(learners, feeds, strict=True):
-                    learner.step(*feed.batch(3))
+        def step() -> None:
+            for learner, feed in zip(learners, feeds, strict=True):
+                learner.step(*feed.batch(3))
 
-        for feed in feeds:
-            feed.seek(0)
-        seconds = timed(step, repeats, device)
-        for feed in feeds:
-            feed.seek(0)
-        kernels, busy = _kernels(step)
+    for feed in feeds:
+        feed.seek(0)
+    seconds = timed(step, repeats, device)
+    for feed in feeds:
+        feed.seek(0)
+    kernels, busy = _kernels(step)
     return Speed(
         name,
         members,
@@ -121,12 +111,12 @@ def measure(
     )
 
 
-def _operations(step: Callable[[], None]) -> int:
+def operations(learner: Learner, device: torch.device) -> int:
     """Those of a step's matrix products. The counter knows torch's operations alone."""
-    search = torch.backends.cudnn.benchmark
+    feed, search = random_feed(learner, 1, device), torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False  # for the sake of one step
     with FlopCounterMode(display=False) as counter, plain():
-        step()
+        learner.step(*feed.batch(0))
     torch.backends.cudnn.benchmark = search
     return int(counter.get_total_flops())
 
@@ -136,8 +126,7 @@ def _kernels(step: Any) -> tuple[int, float]:
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        for _ in range(3):
-            step()
+        step()
         torch.cuda.synchronize()
     spans = sorted(
         (e.time_range.start, e.time_range.end) for e in profiler.events() if e.device_type.name == "CUDA"
@@ -148,7 +137,7 @@ def _kernels(step: Any) -> tuple[int, float]:
     for start, end in spans:
         busy += max(0.0, end - max(start, reached))
         reached = max(reached, end)
-    return len(spans) // 3, busy / (reached - spans[0][0])
+    return len(spans), busy / (reached - spans[0][0])
 
 
 def matrix_rate(device: torch.device) -> float:
@@ -171,13 +160,15 @@ def speed(
     torch.set_num_threads(1)
     set_precision(precision)
     torch.backends.cudnn.benchmark = True  # as the engine does
+    rows = []
     with precision_context(precision, where):
         rate = matrix_rate(where) if where.type == "cuda" else None
-    rows = []
-    for name in methods:
-        for count in members if where.type == "cuda" else [1]:
-            rows.append(measure(home, name, count, where, precision, repeats, rate, tasks))
-            gc.collect()
-            if where.type == "cuda":
-                torch.cuda.empty_cache()
+        for name in methods:
+            model = prepared(home, name, 0, where, tasks)
+            flops = operations(model, where) if rate else 0
+            for count in members if where.type == "cuda" else [1]:
+                rows.append(measure(name, model, count, where, repeats, rate, flops))
+                gc.collect()
+                if where.type == "cuda":
+                    torch.cuda.empty_cache()
     return rows

@@ -63,7 +63,10 @@ def command(
 
 
 def _line(row: Speed) -> str:
-    return f"  {row.members} members: {row.milliseconds:.3f} ms per member-step, {row.steps_per_second:,.0f} steps/s"
+    line = f"  {row.members} members: {row.milliseconds:.3f} ms per member-step, {row.steps_per_second:,.0f} steps/s"
+    if row.kernels is not None:
+        line += f", {row.kernels} kernels, {row.busy:.0%} busy, {row.memory_mib:.0f} MiB"
+    return line if row.bound is None else f"{line}, {row.bound:.0f} x bound"
 
 
 def _table(benchmark: str, device: str, precision: str, rows: Sequence[Speed]) -> Table:
