@@ -26,10 +26,22 @@ def _available() -> bool:
     return True
 
 
+@functools.cache
+def _supports(device: int) -> bool:
+    """Whether a GPU has the matrix units that the kernels are written for (NVIDIA's, from the Ampere generation on)."""
+    return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
 def fused(tensor: Tensor) -> bool:
     """Whether the fused form of an operation on this tensor can be used here and now."""
-    on_device = tensor.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
-    if not on_device or _plain or not _available():
+    if _plain:
+        return False
+    if tensor.is_cuda:  # kernels run on the current device
+        here = tensor.get_device()
+        able = here == torch.cuda.current_device() and _supports(here)
+    else:
+        able = os.environ.get("TRITON_INTERPRET") == "1"
+    if not able or not _available():
         return False
     return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # a transform needs operations that it knows
 
