@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,13 @@ class _Ahead:
     """Compilations that are under way, each on a thread of its own."""
 
     def __init__(self, threads: ThreadPoolExecutor):
-        self.threads, self.begun = threads, dict[Any, Future[Any]]()
+        self.threads, self.begun = threads, set[Any]()
 
     def compile(self, kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
         key = kernel, tuple(sorted(options.items()))
         if key not in self.begun:
-            self.begun[key] = self.threads.submit(kernel.warmup, *args, grid=grid, **options)
+            self.begun.add(key)
+            self.threads.submit(kernel.warmup, *args, grid=grid, **options)
 
 
 _ahead: _Ahead | None = None
@@ -34,13 +35,14 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Within, kernels are compiled, on all cores at once, and not run: what they would have written is undefined."""
+    """Within, kernels are compiled, on all cores at once, and not run: what they would have written is undefined.
+
+    One that cannot be compiled says so when it is launched.
+    """
     global _ahead
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         _ahead = _Ahead(threads)
         try:
             yield
-            for future in _ahead.begun.values():
-                future.result()
         finally:
-            _ahead = None
+            _ahead = None  # leaving the pool waits for its threads
