@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from interpreted import DEVICE, interpreted
 from torch import Tensor, nn
 
 pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CASES = [
     ("bcl-dual", {}),
     ("bcl-dual", {"prefill": False, "evicted": "drop", "overflow": "wrap", "kl_reduction": "batch"}),
@@ -76,15 +72,7 @@ def check(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[name for name, _ in CASES])
 def test_steps_with_fused_kernels_end_like_plain_ones(number: int) -> None:
-    if DEVICE == "cuda":
-        check(number)
-        return
-    # The interpreter must be chosen before Triton is imported, hence a process of its own.
-    here = str(Path(__file__).parent)
-    script = f"import sys; sys.path.insert(0, {here!r}); import test_fused_steps as t; t.check({number})"
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    interpreted(__file__, "check", number)
 
 
 if __name__ == "__main__":  # where pytest is not at hand to collect it

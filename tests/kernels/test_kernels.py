@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 import torch
+from interpreted import DEVICE, interpreted
 
 pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def check_losses() -> None:
@@ -90,16 +86,7 @@ def check_mask() -> None:
 
 @pytest.mark.parametrize("name", ["losses", "inputs", "mask"])
 def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
-    if DEVICE == "cuda":
-        globals()[f"check_{name}"]()
-        return
-    # The interpreter must be chosen before Triton is imported, hence a process of its own.
-    script = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_kernels as t; t.check_{name}()"
-    )
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    interpreted(__file__, f"check_{name}")
 
 
 if __name__ == "__main__":  # where pytest is not at hand to collect it

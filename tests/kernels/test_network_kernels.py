@@ -5,20 +5,16 @@ A tolerance of 1e-4 is that of float32; the precision in use is float32's (on a 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
+from interpreted import DEVICE, interpreted
 from torch import Tensor, nn
 
 pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def both(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
@@ -172,15 +168,7 @@ CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network"]
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
-    if DEVICE == "cuda":
-        globals()[f"check_{name}"]()
-        return
-    # The interpreter must be chosen before Triton is imported, hence a process of its own.
-    here = str(Path(__file__).parent)
-    script = f"import sys; sys.path.insert(0, {here!r}); import test_network_kernels as t; t.check_{name}()"
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    interpreted(__file__, f"check_{name}")
 
 
 if __name__ == "__main__":  # where pytest is not at hand to collect it
