@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tables of docs/speed.md, on a machine with a GPU: bash bench/gpu_speed.sh > gpu-speed.txt
-# About fifteen minutes on an H200, most of them for compiling kernels and for eager steps of seventeen methods.
+# Takes a while: kernels are compiled, and every method also takes eager steps.
 set -u
 speed() {
     echo "\$ bcl speed $*"
