@@ -64,7 +64,24 @@ def fine_tune(learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps
     return {name: v.detach() for name, v in state.items()}
 
 
-def require_task(t: Any) -> None:
-    """Which task a question is about must be told, or there is nothing to adapt to."""
-    if t is None:
-        raise InputError("adaptation at test time needs the task: predict(x, t)")
+class AdaptingLearner(Learner):
+    """A learner with the option `adapt`; `memories` are what it adapts to. Its `setup` calls this one."""
+
+    def setup(self) -> None:
+        if self.hyper.adapt:
+            self.adaptation = Adaptation(self.setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+
+    def memories(self) -> list[RingMemory]:
+        raise NotImplementedError
+
+    def predict(self, x: Any, t: int | None = None) -> Tensor:
+        if self.hyper.adapt and t is None:  # which task it is must be told, or there is nothing to adapt to
+            raise InputError("adaptation at test time needs the task: predict(x, t)")
+        return super().predict(x, t)
+
+    @property
+    def answers_from_state(self) -> bool:
+        return not self.hyper.adapt
+
+    def answer(self, x: Tensor, t: Any) -> Tensor:
+        return self.logits(x, t, self.adaptation.state(self, t, self.memories()) if self.hyper.adapt else None)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
-from bcl.learners.adaptation import Adaptation, require_task
-from bcl.learners.base import Learner
+from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.functional import (
     cross_entropy,
     gradients,
@@ -22,7 +21,7 @@ from bcl.learners.functional import (
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.hypergradient import hypergradient_step
 from bcl.learners.replay import draw_replay, joint_logits, retrieve, ring_memory, store_soft_targets
-from bcl.memory import Kind, Samples
+from bcl.memory import Kind, RingMemory, Samples
 
 
 @hypers
@@ -102,7 +101,7 @@ class BCLDualMIRHyper(BCLDualHyper):
     )
 
 
-class BCLDual(Learner):
+class BCLDual(AdaptingLearner):
     """Bilevel Continual Learning with two memories (Pham et al., Algorithm 1, Eq. 3, 5 and 6).
 
         x_eval of B_n goes to M_gm; the sample that it evicts joins B_n
@@ -138,8 +137,7 @@ class BCLDual(Learner):
             self.generalization = ring_memory(setting, slots)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
-        if self.hyper.adapt:
-            self.adaptation = Adaptation(setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+        super().setup()
         if self.hyper.hypergradient == "exact" and not self.dual:
             raise InputError(
                 "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
@@ -219,20 +217,8 @@ class BCLDual(Learner):
         super().begin_task(t)
         self.distilled[t] = False
 
-    def predict(self, x: Any, t: int | None = None) -> Tensor:
-        if self.hyper.adapt:
-            require_task(t)
-        return super().predict(x, t)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return not self.hyper.adapt
-
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        if not self.hyper.adapt:
-            return self.logits(x, t)
-        memories = [self.episodic, self.generalization] if self.dual else [self.episodic]
-        return self.logits(x, t, self.adaptation.state(self, t, memories))
+    def memories(self) -> list[RingMemory]:
+        return [self.episodic, self.generalization] if self.dual else [self.episodic]
 
 
 class BCLSingle(BCLDual):

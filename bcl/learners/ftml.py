@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
-from bcl.learners.adaptation import Adaptation, require_task
-from bcl.learners.base import Learner
+from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
+from bcl.memory import RingMemory
 
 
 @hypers
@@ -25,7 +23,7 @@ class FTMLHyper(HyperParameters):
     adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
 
 
-class FTML(Learner):
+class FTML(AdaptingLearner):
     """Follow the meta-leader (Finn et al., 2019, "Online meta-learning") with a memory, as BCL compares with it.
 
         M_t <- M_t ∪ B_n
@@ -46,8 +44,7 @@ class FTML(Learner):
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
-        if self.hyper.adapt:
-            self.adaptation = Adaptation(self.setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+        super().setup()
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         h, memory, state = self.hyper, self.memory, self.whole_state()
@@ -69,16 +66,5 @@ class FTML(Learner):
         weights = self.weights()
         sgd_(weights, gradients(loss, weights), self.hyper.inner_lr)
 
-    def predict(self, x: Any, t: int | None = None) -> Tensor:
-        if self.hyper.adapt:
-            require_task(t)
-        return super().predict(x, t)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return not self.hyper.adapt
-
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        if not self.hyper.adapt:
-            return self.logits(x, t)
-        return self.logits(x, t, self.adaptation.state(self, t, [self.memory]))
+    def memories(self) -> list[RingMemory]:
+        return [self.memory]
