@@ -18,6 +18,21 @@ from bcl.kernels.products import product
 from bcl.kernels.statistics import combine_moments
 
 
+@triton.jit
+def _patches(
+    x, image, h0, v0, k, inside, H, W, C: tl.constexpr, R: tl.constexpr, LAST: tl.constexpr
+):  # fmt: skip
+    """[pixel, k]: what the filter's k-th tap (row, column, channel) meets where it lies at (h0, v0) of an image."""
+    c, r, s = k % C, k // (C * R), (k // C) % R
+    h, v = h0[:, None] + r[None, :], v0[:, None] + s[None, :]
+    there = (h >= 0) & (h < H) & (v >= 0) & (v < W) & inside[:, None] & (k < C * R * R)[None, :]
+    if LAST:
+        place = ((image[:, None] * H + h) * W + v) * C + c[None, :]
+    else:
+        place = ((image[:, None] * C + c[None, :]) * H + h) * W + v
+    return tl.load(x + place, mask=there, other=0.0)
+
+
 @triton.jit(do_not_specialize=["n0", "n1", "H", "W", "P", "Q"])
 def _forward(
     x, w, y, moments, arrivals, mean, rstd, running_mean, running_var, weight, bias, shortcut,
@@ -38,14 +53,7 @@ def _forward(
     acc = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, C * R * R, BK):
         k = k0 + tl.arange(0, BK)
-        c, r, s = k % C, k // (C * R), (k // C) % R
-        h, v = h0[:, None] + r[None, :], v0[:, None] + s[None, :]
-        there = (h >= 0) & (h < H) & (v >= 0) & (v < W) & inside[:, None] & (k < C * R * R)[None, :]
-        if LAST:
-            patch = ((n[:, None] * H + h) * W + v) * C + c[None, :]
-        else:
-            patch = ((n[:, None] * C + c[None, :]) * H + h) * W + v
-        a = tl.load(x + patch, mask=there, other=0.0)
+        a = _patches(x, n, h0, v0, k, inside, H, W, C, R, LAST)
         b = tl.load(
             w + co[None, :] * (C * R * R) + k[:, None], mask=(co < K)[None, :] & (k < C * R * R)[:, None], other=0.0
         )
@@ -122,7 +130,6 @@ def _to_weight(
     split, splits = tl.program_id(2), tl.num_programs(2)
     k = tl.program_id(0) * BK + tl.arange(0, BK)
     co = tl.program_id(1) * BN + tl.arange(0, BN)
-    c, r, s = k % C, k // (C * R), (k // C) % R
     end = tl.minimum(n * P * Q, (split + 1) * chunk)
     acc = tl.zeros([BN, BK], tl.float32)
     for start in range(split * chunk, end, BM):
@@ -130,13 +137,8 @@ def _to_weight(
         inside = m < end
         image, at = m // (P * Q), m % (P * Q)
         d = tl.load(dy + m[None, :] * K + co[:, None], mask=inside[None, :] & (co < K)[:, None], other=0.0)
-        h, v = ((at // Q) * STRIDE - PAD)[:, None] + r[None, :], ((at % Q) * STRIDE - PAD)[:, None] + s[None, :]
-        there = (h >= 0) & (h < H) & (v >= 0) & (v < W) & inside[:, None] & (k < C * R * R)[None, :]
-        if LAST:
-            patch = ((image[:, None] * H + h) * W + v) * C + c[None, :]
-        else:
-            patch = ((image[:, None] * C + c[None, :]) * H + h) * W + v
-        a = tl.load(x + patch, mask=there, other=0.0)
+        h0, v0 = (at // Q) * STRIDE - PAD, (at % Q) * STRIDE - PAD
+        a = _patches(x, image, h0, v0, k, inside, H, W, C, R, LAST)
         acc = product(d, a, acc, PRECISION)
     place = co[:, None] * (C * R * R) + k[None, :]
     written = (co < K)[:, None] & (k < C * R * R)[None, :]
@@ -228,24 +230,9 @@ def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision:
     pixels = len(x) * triton.cdiv(h, stride) * triton.cdiv(v, stride)
     tiles = _tiles(c)
     launch(
-        _to_input,
-        (triton.cdiv(pixels, tiles["BM"]), triton.cdiv(c, tiles["BN"]), stride * stride),
-        dy,
-        w,
-        dx,
-        len(x),
-        h,
-        v,
-        p,
-        q,
-        C=c,
-        K=k,
-        R=r,
-        STRIDE=stride,
-        PAD=pad,
-        PRECISION=precision,
-        **tiles,
-    )
+        _to_input, (triton.cdiv(pixels, tiles["BM"]), triton.cdiv(c, tiles["BN"]), stride * stride),
+        dy, w, dx, len(x), h, v, p, q, C=c, K=k, R=r, STRIDE=stride, PAD=pad, PRECISION=precision, **tiles,
+    )  # fmt: skip
     return dx
 
 

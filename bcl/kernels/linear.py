@@ -81,23 +81,9 @@ class _Linear(torch.autograd.Function):
         block = 32
         grid = triton.cdiv(m, block), triton.cdiv(n, block)
         launch(
-            _forward,
-            grid,
-            x,
-            w,
-            bias,
-            y,
-            m,
-            n,
-            k,
-            RELU=relu,
-            PRECISION=how,
-            BM=block,
-            BN=block,
-            BK=64,
-            num_warps=4,
-            num_stages=3,
-        )
+            _forward, grid, x, w, bias, y, m, n, k,
+            RELU=relu, PRECISION=how, BM=block, BN=block, BK=64, num_warps=4, num_stages=3,
+        )  # fmt: skip
         ctx.save_for_backward(x, w, y)
         ctx.plan = relu, how
         return y
