@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,12 +44,8 @@ def run_all(
 
     A run that fails ends the rest, unless `on_failure` takes its index and its error: then the others go on.
     """
-    store.prepare()
-    results = [store.result(config) for config in configs]
+    results = stored(configs, store, report)
     missing = [i for i, result in enumerate(results) if result is None]
-    for i, result in enumerate(results):
-        if result is not None:
-            report(i, int(result["steps"]), int(result["steps"]))
     on_gpu = any(config.device != "cpu" for config in configs)
     workers = min(len(missing), workers or (1 if on_gpu else cores()))
     if not missing:
@@ -59,16 +55,35 @@ def run_all(
     outcomes = how(configs, missing, store, resume=resume, save_every=save_every, report=report)
     try:
         with contextlib.closing(outcomes):
-            for i, outcome in outcomes:
-                if not isinstance(outcome, BaseException):
-                    results[i] = outcome
-                elif on_failure is None:
-                    raise outcome
-                else:
-                    on_failure(i, outcome)
+            take_in(outcomes, results, on_failure)
     except (KeyboardInterrupt, Interrupted):
         raise Stopped from None
     return [result for result in results if result is not None]
+
+
+def stored(configs: Sequence[RunConfig], store: RunStore, report: Report) -> list[dict[str, Any] | None]:
+    """What the store holds already, which is reported; None where a run is missing."""
+    store.prepare()
+    results = [store.result(config) for config in configs]
+    for i, result in enumerate(results):
+        if result is not None:
+            report(i, int(result["steps"]), int(result["steps"]))
+    return results
+
+
+def take_in(
+    outcomes: Iterable[tuple[int, Outcome]],
+    results: list[dict[str, Any] | None],
+    on_failure: Callable[[int, BaseException], None] | None,
+) -> None:
+    """Put results into their places; a failure is raised, or handed on."""
+    for i, outcome in outcomes:
+        if not isinstance(outcome, BaseException):
+            results[i] = outcome
+        elif on_failure is None:
+            raise outcome
+        else:
+            on_failure(i, outcome)
 
 
 def _in_this_process(

@@ -17,7 +17,7 @@ from typing import Any
 from bcl.errors import InputError, UserError
 from bcl.experiments.config import RunConfig
 from bcl.experiments.gpu import AT_ONCE, groups
-from bcl.experiments.local import Stopped, cores
+from bcl.experiments.local import Stopped, cores, stored, take_in
 from bcl.experiments.pool import PATIENCE, Report
 from bcl.experiments.ray_task import Job, work
 from bcl.experiments.store import RunStore
@@ -52,23 +52,13 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """As `local.run_all`, on a Ray cluster: the one at `address`, else one on this machine for the time being."""
     store = RunStore(store.root.resolve())
-    store.prepare()
-    results = [store.result(config) for config in configs]
-    for i, result in enumerate(results):
-        if result is not None:
-            report(i, int(result["steps"]), int(result["steps"]))
+    results = stored(configs, store, report)
     missing = [i for i, result in enumerate(results) if result is None]
     if missing:
         with _cluster(address, workers) as ray, _token(store) as token:
             environment = {name: value for name, value in os.environ.items() if name.startswith("BCL_")}
             job = Job(str(store.root), token, str(Path.cwd()), environment, resume, save_every)
-            for i, outcome in _schedule(ray, configs, missing, store, job, report):
-                if not isinstance(outcome, BaseException):
-                    results[i] = outcome
-                elif on_failure is None:
-                    raise outcome
-                else:
-                    on_failure(i, outcome)
+            take_in(_schedule(ray, configs, missing, store, job, report), results, on_failure)
     return [result for result in results if result is not None]
 
 
