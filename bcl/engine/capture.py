@@ -17,7 +17,7 @@ import torch
 from bcl.engine.feed import Feed
 from bcl.learners.base import Learner
 
-WARM_UP = 2  # real steps of a task, run eagerly before capturing: they initialise libraries outside the graph
+WARM_UP = 1  # real steps of a task, run eagerly before capturing: they load kernels and libraries outside the graph
 
 
 class NotCapturable(Exception):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bcl.kernels.launch import launch
 from bcl.kernels.products import product
+from bcl.kernels.relu import rectified
 from bcl.kernels.statistics import combine_moments
 
 
@@ -82,7 +83,7 @@ def _forward(
         if SHORTCUT:
             out += tl.load(shortcut + place, mask=written, other=0.0)
         if RELU:
-            out = tl.maximum(out, 0.0)
+            out = rectified(out)
         tl.store(y + place, out, mask=written)
 
 
@@ -167,6 +168,11 @@ def _tiles(channels: int) -> dict[str, int]:
     return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
 
 
+def _tiles_of_weights(taps: int) -> dict[str, int]:
+    sizes = (64, 32, 32) if taps <= 32 else (32, 32, 64)
+    return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
+
+
 def _shape(x: Tensor, w: Tensor, stride: int, pad: int) -> tuple[int, ...]:
     h, v, r = x.shape[2], x.shape[3], w.shape[2]
     return h, v, (h + 2 * pad - r) // stride + 1, (v + 2 * pad - r) // stride + 1
@@ -240,17 +246,17 @@ def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals:
     """The gradient of a convolution's weights w."""
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     dw = torch.empty_like(w)
-    bm, bn, bk = (64, 32, 32) if c * r * r <= 32 else (32, 32, 64)
-    grid = triton.cdiv(c * r * r, bk), triton.cdiv(k, bn)
+    tiles = _tiles_of_weights(c * r * r)
+    grid = triton.cdiv(c * r * r, tiles["BK"]), triton.cdiv(k, tiles["BN"])
     pixels = len(x) * p * q
     # More parts are shorter ones, but more to add at the end; and there are but so many places to run them at.
     splits = max(1, min(math.isqrt(pixels // 16), triton.cdiv(264, grid[0] * grid[1])))
-    chunk = triton.cdiv(triton.cdiv(pixels, splits), bm) * bm
+    chunk = triton.cdiv(triton.cdiv(pixels, splits), tiles["BM"]) * tiles["BM"]
     splits = triton.cdiv(pixels, chunk)
     parts = torch.empty(splits if splits > 1 else 0, k * c * r * r, device=x.device)
     launch(
         _to_weight, (*grid, splits),
         dy, x, parts, dw, arrivals, len(x), h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
-        PRECISION=precision, BM=bm, BN=bn, BK=bk, num_warps=4, num_stages=3,
+        PRECISION=precision, **tiles,
     )  # fmt: skip
     return dw

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bcl.kernels.launch import launch
 from bcl.kernels.products import precision, product
+from bcl.kernels.relu import rectified
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -28,7 +29,7 @@ def _forward(
         acc = product(a, b, acc, PRECISION)
     acc += tl.load(bias + n, mask=n < N, other=0.0)[None, :]
     if RELU:
-        acc = tl.maximum(acc, 0.0)
+        acc = rectified(acc)
     tl.store(y + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
 
 
@@ -50,7 +51,7 @@ def _backward(
             here = (m < M)[None, :] & (n < N)[:, None]
             slope = tl.load(dy + at, mask=here, other=0.0)
             if RELU:
-                slope = tl.where(tl.load(y + at, mask=here, other=0.0) > 0, slope, 0.0)
+                slope = tl.where(tl.load(y + at, mask=here, other=0.0) <= 0, 0.0, slope)
             value = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
             acc = product(slope, value, acc, PRECISION)
             total += tl.sum(slope, axis=1)
@@ -65,7 +66,7 @@ def _backward(
             here = (m < M)[:, None] & (n < N)[None, :]
             slope = tl.load(dy + at, mask=here, other=0.0)
             if RELU:
-                slope = tl.where(tl.load(y + at, mask=here, other=0.0) > 0, slope, 0.0)
+                slope = tl.where(tl.load(y + at, mask=here, other=0.0) <= 0, 0.0, slope)
             value = tl.load(w + n[:, None] * K + k[None, :], mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
             acc = product(slope, value, acc, PRECISION)
         tl.store(dx + m[:, None] * K + k[None, :], acc, mask=(m < M)[:, None] & (k < K)[None, :])

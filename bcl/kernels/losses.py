@@ -21,6 +21,7 @@ def _loss(
     label,
     more_label,
     target,
+    count,
     loss,
     slope,
     n,
@@ -33,12 +34,14 @@ def _loss(
     weight,
     LABELS: tl.constexpr,
     TARGET: tl.constexpr,
+    COUNT: tl.constexpr,
     PER_CLASS: tl.constexpr,
     ROWS: tl.constexpr,
     CLASSES: tl.constexpr,
 ):
     """Cross-entropy of the first n rows times `scale`, that of the others times `more_scale`, and for these the
-    divergence from `target` as well. One program, so that the sum over the rows needs no other kernel."""
+    divergence from `target` as well; with a count, of the first rows, as many as it says, the mean. One program, so
+    that the sum over the rows needs no other kernel."""
     c = tl.arange(0, CLASSES)[None, :]
     total = tl.zeros([ROWS], dtype=tl.float32)
     for first in range(0, rows, ROWS):
@@ -47,6 +50,9 @@ def _loss(
         z = tl.load(logits + row[:, None] * stride + c, mask=inside, other=0.0)
         z = tl.where(c < classes, z, -float("inf"))
         mine = tl.where(row < n, scale, more_scale)
+        if COUNT:
+            counted = tl.load(count)
+            mine = tl.where(row < counted, 1.0 / tl.maximum(counted, 1).to(tl.float32), 0.0)
         value = tl.zeros([ROWS], dtype=tl.float32)
         gradient = tl.zeros([ROWS, CLASSES], dtype=tl.float32)
         if LABELS:
@@ -103,9 +109,11 @@ def loss(
     temperature: float = 1.0,
     weight: float = 1.0,
     per_class: bool = True,
+    count: Tensor | None = None,
 ) -> Tensor:
     """Mean cross-entropy of the rows that `label` is for, plus that of the others, plus `weight` times the mean
-    divergence of these from `target`; without labels the divergence alone, of all rows.
+    divergence of these from `target`; without labels the divergence alone, of all rows. With a `count`, the
+    mean cross-entropy of the first rows, as many as it says.
 
     The result knows the gradient with respect to the logits: see `functional.gradients`.
     """
@@ -122,6 +130,7 @@ def loss(
         nothing if label is None else label.contiguous(),
         label if more_label is None else more_label.contiguous(),
         nothing if target is None else target.contiguous(),
+        nothing if count is None else count,
         value,
         slope,
         n,
@@ -134,6 +143,7 @@ def loss(
         weight,
         LABELS=label is not None,
         TARGET=target is not None,
+        COUNT=count is not None,
         PER_CLASS=per_class,
         ROWS=tile,
         CLASSES=block,

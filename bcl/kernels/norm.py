@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bcl.kernels.conv import new
 from bcl.kernels.launch import launch
+from bcl.kernels.relu import rectified
 
 BLOCK = 2048  # elements of a program that goes through a batch element by element
 ROWS = 128  # pixels of a program that takes sums
@@ -33,7 +34,7 @@ def _normalise(
     if SHORTCUT:
         out += tl.load(shortcut + e, mask=inside, other=0.0)
     if RELU:
-        out = tl.maximum(out, 0.0)
+        out = rectified(out)
     tl.store(y + e, out, mask=inside)
 
 
@@ -57,7 +58,7 @@ def _sums(
     slope = tl.load(dy + e, mask=inside, other=0.0)
     value = tl.load(x + e, mask=inside, other=0.0)
     if RELU:
-        slope = tl.where(tl.load(y + e, mask=inside, other=0.0) > 0, slope, 0.0)
+        slope = tl.where(tl.load(y + e, mask=inside, other=0.0) <= 0, 0.0, slope)
     place = parts + tile * 2 * C + channels
     tl.store(place, tl.sum(slope, axis=0), mask=known)
     tl.store(place + C, tl.sum(slope * (value - centre[None, :]), axis=0) * scale, mask=known)
@@ -99,7 +100,7 @@ def _backward(
     rows = tl.where(second, rows1, rows0).to(tl.float32)
     slope = tl.load(dy + e, mask=inside, other=0.0)
     if RELU:
-        slope = tl.where(tl.load(y + e, mask=inside, other=0.0) > 0, slope, 0.0)
+        slope = tl.where(tl.load(y + e, mask=inside, other=0.0) <= 0, 0.0, slope)
     scale = tl.load(rstd + at)
     value = (tl.load(x + e, mask=inside, other=0.0) - tl.load(mean + at)) * scale
     total = tl.load(sums + tl.where(second, 2 * C, 0) + c)

@@ -27,8 +27,9 @@ def _forward(x, y, tap, H, W, P, Q, total, C: tl.constexpr, BLOCK: tl.constexpr)
         h, v = 2 * p - 1 + i // 3, 2 * q - 1 + i % 3
         here = (e < total) & (h >= 0) & (h < H) & (v >= 0) & (v < W)
         value = tl.load(x + ((n * H + h) * W + v) * C + c, mask=here, other=-float("inf"))
-        which = tl.where(value > best, i, which)
-        best = tl.maximum(value, best)
+        larger = (value > best) | (value != value)
+        which = tl.where(larger, i, which)
+        best = tl.where(larger, value, best)
     tl.store(y + e, best, mask=e < total)
     tl.store(tap + e, which.to(tl.uint8), mask=e < total)
 

@@ -191,9 +191,7 @@ class BCLDual(AdaptingLearner):
     def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: list[Tensor]) -> list[Tensor]:
         """One SGD step; returns the direction that it took."""
         direction = gradients(loss, weights)
-        if self.hyper.carry_gradients and carried:
-            torch._foreach_add_(direction, carried)
-        sgd_(weights, direction, self.hyper.inner_lr)
+        sgd_(weights, direction, self.hyper.inner_lr, carried if self.hyper.carry_gradients else ())
         return direction
 
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_or_repeat, reservoir_memory
+from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
 from bcl.memory import Kind
 from bcl.nets import couples_samples, mask_tasks, scale_input
 
@@ -48,15 +48,15 @@ class DERPlusPlus(Learner):
 
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         h, weights, memory = self.hyper, self.weights(), self.memory
-        dark, stored = draw_or_repeat(memory, h.replay_batch, x, y, t, self.random)
-        labelled, _ = draw_or_repeat(memory, h.replay_batch, x, y, t, self.random)
+        dark, weight = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
+        labelled, _ = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         answers, now, again = self.raw_logits(x, dark.x, labelled.x)
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
         loss = cross_entropy(mask_tasks(answers, self.visible, t), y)
-        loss = loss + h.logit_weight * stored * (distance.sum(1) / visible.sum(1)).mean()
+        loss = loss + h.logit_weight * weighted((distance.sum(1) / visible.sum(1)).mean(), weight)
         replayed = mask_tasks(again, self.visible, labelled.task)
-        loss = loss + h.label_weight * stored * cross_entropy(replayed, labelled.y)
+        loss = loss + h.label_weight * weighted(cross_entropy(replayed, labelled.y), weight)
         sgd_(weights, gradients(loss, weights), h.lr)
         memory.write(x, y, t, self.random, logits=answers.detach().float())
 

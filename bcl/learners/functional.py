@@ -36,19 +36,28 @@ def gradients(loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     return list(torch.autograd.grad(root, parameters, slope, allow_unused=True, materialize_grads=True))
 
 
-def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
-    """The cross-entropy of rows of logits with integer labels (Eq. 2)."""
+def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean", count: Tensor | None = None) -> Tensor:
+    """The cross-entropy of rows of logits with integer labels (Eq. 2). `count`: of so many first rows alone."""
     if reduction == "mean" and fused(logits):
         from bcl.kernels import losses
 
         if losses.takes(logits):
-            return losses.loss(logits, label)
-    return functional.cross_entropy(logits, label, reduction=reduction)
+            return losses.loss(logits, label, count=count)
+    if count is None:
+        return functional.cross_entropy(logits, label, reduction=reduction)
+    each = functional.cross_entropy(logits, label, reduction="none")
+    return torch.where(torch.arange(len(each), device=each.device) < count, each, 0).sum() / count.clamp(min=1)
 
 
 @torch.no_grad()
-def sgd_(parameters: Sequence[Tensor], direction: Sequence[Tensor], rate: float) -> None:
-    """parameters <- parameters - rate * direction, in place."""
+def sgd_(
+    parameters: Sequence[Tensor], direction: Sequence[Tensor], rate: float, carried: Sequence[Tensor] = ()
+) -> None:
+    """parameters <- parameters - rate * direction, in place, after direction <- direction + carried if there is any."""
+    if _fused("carry" if carried else "sgd", parameters, direction, rate, carried):
+        return
+    if carried:
+        torch._foreach_add_(list(direction), list(carried))
     torch._foreach_add_(list(parameters), list(direction), alpha=-rate)
 
 
@@ -61,14 +70,30 @@ def whole_state(net: nn.Module) -> list[Tensor]:
 def snapshot(state: Sequence[Tensor]) -> list[Tensor]:
     """A copy of tensors."""
     copy = [torch.empty_like(tensor) for tensor in state]
-    torch._foreach_copy_(copy, list(state))
+    if not _fused("copy", copy, state):
+        torch._foreach_copy_(copy, list(state))
     return copy
 
 
 @torch.no_grad()
 def interpolate_(slow: Sequence[Tensor], fast: Sequence[Tensor], rate: float) -> None:
     """fast <- slow + rate * (fast - slow), in place: the outer step of Reptile, Lookahead and BCL (Eq. 5)."""
-    torch._foreach_lerp_(list(fast), list(slow), 1.0 - rate)
+    if not _fused("lerp", fast, slow, rate):
+        torch._foreach_lerp_(list(fast), list(slow), 1.0 - rate)
+
+
+def _fused(
+    how: str, ours: Sequence[Tensor], theirs: Sequence[Tensor], rate: float = 0.0, further: Sequence[Tensor] = ()
+) -> bool:
+    """Update tensors in one kernel, where that can be done: see `updates.update`."""
+    if not all(fused(tensor) for tensor in ours):
+        return False
+    from bcl.kernels import updates
+
+    if not updates.takes(ours, theirs, *([further] if further else [])):
+        return False
+    updates.update(how, ours, theirs, rate, further)
+    return True
 
 
 def distillation_loss(logits: Tensor, target: Tensor, temperature: float, reduction: str = "classes") -> Tensor:
@@ -159,6 +184,11 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     about one per variable is enough. A is scaled to a unit diagonal and 1e-10 is added to that: a singular matrix is as
     good as any other.
     """
+    if fused(matrix) and matrix.dtype == torch.float64 and linear.dtype == torch.float64:
+        from bcl.kernels import qp
+
+        if len(linear) <= qp.LARGEST:
+            return qp.nonnegative(matrix, linear)
     n, device = len(linear), linear.device
     scale = matrix.diagonal().clamp(min=torch.finfo(matrix.dtype).tiny).rsqrt()
     unit, index = torch.eye(n, dtype=matrix.dtype, device=device), torch.arange(n, device=device)

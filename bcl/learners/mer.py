@@ -7,7 +7,7 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_or_repeat, reservoir_memory
+from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
 
 
 @hypers
@@ -58,8 +58,8 @@ class MER(Learner):
             slow = snapshot(state)
             self.descend(cross_entropy(self.logits(x, t), y))
             for _ in range(h.replays):
-                replay, stored = draw_or_repeat(self.memory, h.replay_batch, x, y, t, self.random)
-                self.descend(stored * cross_entropy(self.logits(replay.x, replay.task), replay.y))
+                replay, weight = draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
+                self.descend(weighted(cross_entropy(self.logits(replay.x, replay.task), replay.y), weight))
             interpolate_(slow, state, h.within_lr)
         interpolate_(first, state, h.across_lr)
         self.memory.write(x, y, t, self.random)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients
+from bcl.learners.functional import cross_entropy, gradients, sgd_, snapshot
 from bcl.memory import Kind, Memory, Random, ReservoirMemory, RingMemory, Samples
 from bcl.nets import batch_groups, couples_samples, groups_samples
 from bcl.streams import Setting
@@ -58,25 +58,37 @@ def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: in
     free = {name: w for name, w in weights.items() if w.requires_grad}
     buffers = {name: b.clone() for name, b in learner.net.named_buffers()}  # these follow the virtual step
     direction = gradients(cross_entropy(learner.logits(x, t, {**weights, **buffers}), y), list(free.values()))
+    ahead = snapshot([*free.values()])
+    sgd_(ahead, direction, rate)
+    virtual = dict(zip(free, ahead, strict=True))
     with torch.no_grad():
-        ahead = {name: w - rate * g for (name, w), g in zip(free.items(), direction, strict=True)}
         before, after = (
             cross_entropy(learner.logits(samples.x, samples.task, state), samples.y, reduction="none")
-            for state in ({**weights, **buffers}, {**weights, **ahead, **buffers})
+            for state in ({**weights, **buffers}, {**weights, **virtual, **buffers})
         )
     return after - before
 
 
-def draw_or_repeat(memory: Memory, k: int, x: Tensor, y: Tensor, t: int, random: Random) -> tuple[Samples, Tensor]:
-    """k samples of all that is stored, of the current task too, and the weight of their loss: 1.
+def draw_or_repeat(
+    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int
+) -> tuple[Samples, Tensor | None]:
+    """k samples of all that is stored, of the current task too, and the weight of their loss, None if that is 1.
 
-    As long as nothing is stored, which only the device knows, the current batch (x, y, t) stands in with weight 0.
+    In the first task it may be that nothing is stored yet, which only the device knows: then the current batch
+    (x, y, t) stands in, with weight 0.
     """
-    drawn = memory.draw(min(k, memory.slots), random)
+    drawn = memory.draw(min(k, memory.slots), learner.random)
+    if learner.past:
+        return drawn, None
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
+
+
+def weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    """The loss of what `draw_or_repeat` gave."""
+    return loss if weight is None else weight * loss
 
 
 def joint_logits(

@@ -18,3 +18,10 @@ def test_a_step_is_few_kernels(name: str, most: int) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     few, many = map(int, done.stdout.splitlines()[-1].split()[1:])
     assert few == many <= most
+
+
+def test_gem_pays_one_gradient_for_a_task_more() -> None:
+    command = [sys.executable, str(SCRIPT), "gem", "--benchmark", "permuted-digits", "--tasks", "3,4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    few, many = map(int, done.stdout.splitlines()[-1].split()[1:])
+    assert many - few <= 17

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 from interpreted import DEVICE, interpreted
+from torch import Tensor
 
 pytest.importorskip("triton", reason="the fused kernels are written in Triton, which is not installed")
 
@@ -84,12 +85,98 @@ def check_mask() -> None:
             assert torch.equal(fused, plain)
 
 
-@pytest.mark.parametrize("name", ["losses", "inputs", "mask"])
+def check_counted_loss() -> None:
+    from bcl import kernels
+    from bcl.learners.functional import cross_entropy, gradients
+
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(9, 5, generator=draw).to(DEVICE).requires_grad_()
+    label = torch.randint(0, 5, (9,), generator=draw).to(DEVICE)
+    for count in (0, 1, 4, 9):
+        outcomes = []
+        for context in (nullcontext, kernels.plain):
+            with context():
+                loss = cross_entropy(logits, label, count=torch.tensor(count, device=DEVICE))
+                outcomes.append([loss.detach(), *gradients(loss, [logits])])
+        for fused, plain in zip(*outcomes, strict=True):
+            torch.testing.assert_close(fused, plain, atol=1e-6, rtol=1e-5)
+
+
+def check_updates() -> None:
+    """Of tensors smaller and larger than a program's share, in both memory layouts."""
+    from bcl import kernels
+    from bcl.learners.functional import interpolate_, sgd_, snapshot
+
+    def tensors(seed: int) -> list[Tensor]:
+        draw = torch.Generator().manual_seed(seed)
+        rows = [torch.randn(shape, generator=draw) for shape in ((3,), (70, 40), (4, 3, 2, 2), (), (1024,))]
+        rows[2] = rows[2].contiguous(memory_format=torch.channels_last)
+        return [row.to(DEVICE) for row in rows]
+
+    def run() -> list[Tensor]:
+        weights, direction, carried = tensors(0), tensors(1), tensors(2)
+        before = snapshot(weights)
+        assert all(kept.data_ptr() != own.data_ptr() for kept, own in zip(before, weights, strict=True))
+        sgd_(weights, direction, 0.1)
+        sgd_(weights, direction, 0.3, carried)
+        after = snapshot(weights)
+        interpolate_(before, weights, 0.7)
+        return [*before, *after, *weights, *direction, *carried]
+
+    fused = run()
+    with kernels.plain():
+        plain = run()
+    for one, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-6)
+
+
+def check_updates_that_are_refused() -> None:
+    """Tensors that do not lie alike, or are of another type, are updated all the same."""
+    from bcl.kernels.updates import takes
+    from bcl.learners.functional import sgd_
+
+    a = torch.zeros(4, 6, 2, 3, device=DEVICE)
+    assert takes([a], [a])
+    assert not takes([a.double()], [a.double()])
+    for b in (torch.rand(6, 4, 2, 3, device=DEVICE).transpose(0, 1), torch.rand(4, 6, 2, 3, device=DEVICE)):
+        b = b.contiguous(memory_format=torch.channels_last) if b.is_contiguous() else b
+        assert not takes([a], [b])
+        sgd_([a.zero_()], [b], 2.0)
+        torch.testing.assert_close(a, -2 * b)
+
+
+def check_quadratic_program() -> None:
+    from bcl import kernels
+    from bcl.learners.functional import nonnegative_qp
+
+    draw = torch.Generator().manual_seed(0)
+    for n in (1, 2, 5, 16, 17, 20):
+        for rows in (
+            torch.randn(n, 40, generator=draw),
+            torch.randn(n, 3, generator=draw),  # singular
+            torch.randn(1, 40, generator=draw) + 1e-3 * torch.randn(n, 40, generator=draw),
+            torch.zeros(n, 40),
+        ):
+            rows = rows.double().to(DEVICE)
+            a = rows @ rows.T + (1e-6 if rows.any() else 0) * torch.eye(n, device=DEVICE)
+            b = rows @ torch.randn(rows.shape[1], generator=draw).double().to(DEVICE) + 0.5 * a.sum(1)
+            u = nonnegative_qp(a, b)
+            with kernels.plain():
+                expected = nonnegative_qp(a, b)
+            torch.testing.assert_close(u @ rows, expected @ rows, atol=1e-7, rtol=1e-7)
+            assert (u >= 0).all()
+            torch.testing.assert_close(u @ a @ u / 2 + b @ u, expected @ a @ expected / 2 + b @ expected)
+
+
+CHECKS = ["losses", "inputs", "mask", "counted_loss", "updates", "updates_that_are_refused", "quadratic_program"]
+
+
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_fused_kernel_equals_its_plain_form(name: str) -> None:
     interpreted(__file__, f"check_{name}")
 
 
 if __name__ == "__main__":  # where pytest is not at hand to collect it
-    for check in (check_losses, check_inputs, check_mask):
-        check()
+    for name in CHECKS:
+        globals()[f"check_{name}"]()
     print("fused kernels equal their plain forms on", DEVICE)

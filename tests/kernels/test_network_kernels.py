@@ -163,7 +163,27 @@ def check_exactness() -> None:
         assert errors[0] < 3 * errors[1] < 1e-5
 
 
-CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network"]
+def check_not_a_number() -> None:
+    """A network that has diverged shows it: NaN in torch's operations is NaN in the kernels, and nothing else is."""
+    from bcl.nets import BatchNorm2d
+    from bcl.nets.layers import Conv2d, conv_norm
+
+    layer, conv, norm = nn.Linear(6, 5).to(DEVICE), Conv2d(2, 3, 3, 1, 1, bias=False).to(DEVICE), BatchNorm2d(3)
+    norm.to(DEVICE)
+    row, image = torch.randn(4, 6, device=DEVICE), torch.randn(3, 2, 7, 7, device=DEVICE)
+    row[1, 2] = image[2, 0, 3, 4] = torch.nan
+    with torch.no_grad():
+        evaluated = both(lambda: [conv_norm(conv, norm.eval(), image, None, True)])
+        trained = both(lambda: [conv_norm(conv, norm.train(), image, None, True)])
+    learnt = both(partial(multiplied, layer, row.requires_grad_(), True))
+    maximum = both(partial(pooled, image.requires_grad_()))
+    for fused, plain in (evaluated, trained, learnt, maximum):
+        assert plain[0].isnan().any()
+        for one, other in zip(fused, plain, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3, equal_nan=True)
+
+
+CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number"]
 
 
 @pytest.mark.parametrize("name", CHECKS)

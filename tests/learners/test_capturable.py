@@ -53,6 +53,44 @@ def test_a_step_does_not_synchronise(name: str, scenario: str) -> None:
         learner.end_task(t)
 
 
+class Recorder(TorchDispatchMode):
+    """What runs: every operation with the shapes and types of its tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append((func.name(), _shapes(args)))
+        return func(*args, **(kwargs or {}))
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape), value.dtype
+    return tuple(_shapes(part) for part in value) if isinstance(value, (list, tuple)) else None
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_step_of_a_task_runs_the_same_operations(name: str, scenario: str) -> None:
+    """So that one that was captured stands for all, and what it needs has been loaded by the one before."""
+    if scenario not in method(name).scenarios:
+        pytest.skip(f"{name} does not learn {scenario}-incrementally")
+    stream = benchmark("split-digits").stream(0, scenario=scenario, samples=40)
+    learner = method(name)(build("mlp", stream.setting), stream.setting)
+    for t in range(2):
+        x, y = (torch.from_numpy(part) for part in stream.train(t))
+        learner.enter(t)
+        runs = []
+        for i in (0, 10, 20):
+            with Recorder() as recorder:
+                learner.step(x[i : i + 10], y[i : i + 10], t)
+            runs.append(recorder.seen)
+        assert runs[0] == runs[1] == runs[2] != []
+        learner.end_task(t)
+
+
 @pytest.mark.parametrize(
     "read",
     [
