@@ -1,7 +1,9 @@
-"""A forward and a backward pass of the reduced ResNet-18 on a GPU, captured, in four forms: this package's fused
-kernels; torch's operations, in both memory layouts; torch's operations through torch.compile.
+"""A forward and a backward pass of ResNet-18 on a GPU, captured, in four forms: this package's fused kernels; torch's
+operations, in both memory layouts; torch's operations through torch.compile.
 
-    python bench/network_pass.py [--precision tf32] [--branches 1,5] [--samples 62]
+    python bench/network_pass.py [--precision tf32] [--branches 1,5] [--samples 62] [--full]
+
+The network is the reduced one, on images of 32x32; with --full the full one, on images of 224x224.
 
 Two groups of samples (10 and the rest), each normalised by itself, as in a step that replays. Microseconds per pass;
 branches are passes of as many networks side by side in one graph.
@@ -25,8 +27,8 @@ from bcl.nets import ResNet18, batch_groups
 CUDA = torch.device("cuda")
 
 
-def network(layout: torch.memory_format) -> nn.Module:
-    net = ResNet18(100, 20, "pool").to(CUDA)
+def network(layout: torch.memory_format, full: bool) -> nn.Module:
+    net = (ResNet18(100, 64, "imagenet") if full else ResNet18(100, 20, "pool")).to(CUDA)
     for weight in net.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=layout)
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("--precision", default="tf32", choices=["tf32", "fp32"])
     parser.add_argument("--branches", default="1,5")
     parser.add_argument("--samples", type=int, default=62)
+    parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
     set_precision(options.precision)
     torch.backends.cudnn.benchmark = True
@@ -61,13 +64,14 @@ def main() -> None:
         "torch.compile": (torch.channels_last, True, True),
     }
     for name, (layout, plain, compiled) in forms.items():
-        x = torch.rand(options.samples, 3, 32, 32, device=CUDA)
+        size = 224 if options.full else 32
+        x = torch.rand(options.samples, 3, size, size, device=CUDA)
         line = []
         start = time.monotonic()
         for count in map(int, options.branches.split(",")):
             passes = []
             for _ in range(count):
-                net = network(layout)
+                net = network(layout, options.full)
                 passes.append(one_pass(torch.compile(net) if compiled else net, list(net.parameters()), x, plain))
             for run in passes:
                 run()

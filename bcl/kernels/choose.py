@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import power_of_2
+
 
 @triton.jit
 def random_integers(state, i):
@@ -103,7 +105,7 @@ def _choose(
 
 def _room(k: int) -> int:
     """For how many candidates there is room: the middle between k and this is four deviations from either."""
-    return int(triton.next_power_of_2(k + int(8 * k**0.5) + 16))
+    return int(power_of_2(k + int(8 * k**0.5) + 16))
 
 
 def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor:
@@ -113,7 +115,7 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor
     room = _room(k)
     out = torch.empty(k, dtype=torch.long, device=device)
     keys, slots = (torch.empty(room, dtype=dtype, device=device) for dtype in (torch.long, torch.int32))
-    block = min(8192, max(256, triton.next_power_of_2(n)))
+    block = min(8192, max(256, power_of_2(n)))
     source = eligible if tasks else eligible.view(torch.uint8)
     _choose[(1,)](
         state,
@@ -125,7 +127,7 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor
         k,
         without,
         TASKS=tasks,
-        K=triton.next_power_of_2(k),
+        K=power_of_2(k),
         ROOM=room,
         TILE=max(2, min(16, 8192 // room)),
         BLOCK=block,

@@ -1,7 +1,8 @@
-"""Convolutions of few channels, as matrix products over patches that are gathered on the way (implicit GEMM).
+"""Convolutions as matrix products over patches that are gathered on the way (implicit GEMM).
 
 Activations and weights are channels-last. The three products of a convolution are one kernel each; the one that goes
-forward also takes the statistics that batch norm needs, or applies a batch norm whose statistics are known.
+forward also takes the statistics that batch norm needs, or applies a batch norm whose statistics are known. Backward,
+layers of many channels are left to cuDNN, which is quicker there.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bcl.kernels.launch import launch
+from bcl.kernels.launch import cdiv, launch
 from bcl.kernels.products import product
 from bcl.kernels.relu import rectified
 from bcl.kernels.statistics import combine_moments
+
+WIDE = 64  # a network of full width has a multiple of so many channels, a reduced one has not
 
 
 @triton.jit
@@ -163,8 +166,12 @@ def _to_weight(
 
 
 def _tiles(channels: int) -> dict[str, int]:
-    """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps."""
-    sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
+    """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps.
+    Networks of full width have enough of both."""
+    if channels % WIDE == 0:
+        sizes = 128, 64, 32
+    else:
+        sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
     return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
 
 
@@ -201,10 +208,10 @@ def forward_training(
     y = new(len(x), k, p, q, x)
     mean, rstd = torch.empty(2, 2, k, device=x.device)
     tiles = _tiles(k)
-    count = sum(triton.cdiv(size * p * q, tiles["BM"]) for size in sizes)
+    count = sum(cdiv(size * p * q, tiles["BM"]) for size in sizes)
     moments = torch.empty(count, 2, k, device=x.device)
     launch(
-        _forward, (count, triton.cdiv(k, tiles["BN"])),
+        _forward, (count, cdiv(k, tiles["BN"])),
         x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps,
         SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=True,
         PRECISION=precision, **tiles,
@@ -221,7 +228,7 @@ def forward_evaluating(
     y = new(len(x), k, p, q, x)
     tiles = _tiles(k)
     launch(
-        _forward, (triton.cdiv(len(x) * p * q, tiles["BM"]), triton.cdiv(k, tiles["BN"])),
+        _forward, (cdiv(len(x) * p * q, tiles["BM"]), cdiv(k, tiles["BN"])),
         x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, h, v, p, q, 0.0, eps,
         SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=False,
         PRECISION=precision, **tiles,
@@ -229,14 +236,52 @@ def forward_evaluating(
     return y
 
 
+def backward(
+    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str, needed: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a convolution's input x and weights w, as needed."""
+    quicker = _quicker_by_library(w, stride, precision)
+    library = needed[0] and quicker[0], needed[1] and quicker[1]
+    dx, dw = _backward_by_library(dy, x, w, stride, pad, library) if any(library) else (None, None)
+    if needed[0] and dx is None:
+        dx = to_input(dy, w, x, stride, pad, precision)
+    if needed[1] and dw is None:
+        dw = to_weight(dy, x, w, stride, pad, arrivals, precision)
+    return dx, dw
+
+
+def _quicker_by_library(w: Tensor, stride: int, precision: str) -> tuple[bool, bool]:
+    """Whether cuDNN's gradients of input and weights are the quicker ones, as measured on an H200: in networks of full
+    width. There are three products in float32 to its one."""
+    if len(w) % WIDE or w.shape[1] % WIDE or w.shape[2] == 1 or precision == "bf16":
+        return False, False
+    return precision == "tf32", precision == "tf32" or stride == 1
+
+
+def _backward_by_library(
+    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, needed: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """By cuDNN, which has to choose its way by shapes alone and to add in a fixed order: the same digits every time."""
+    settings = torch.backends.cudnn
+    before = settings.benchmark, settings.deterministic
+    settings.benchmark, settings.deterministic = False, True
+    try:
+        dx, dw, _ = torch.ops.aten.convolution_backward(
+            dy, x, w, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, [*needed, False]
+        )
+    finally:
+        settings.benchmark, settings.deterministic = before
+    return dx, None if dw is None else channels_last(dw)
+
+
 def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision: str) -> Tensor:
     """The gradient of a convolution's input x."""
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     dx = new(len(x), c, h, v, x)
-    pixels = len(x) * triton.cdiv(h, stride) * triton.cdiv(v, stride)
+    pixels = len(x) * cdiv(h, stride) * cdiv(v, stride)
     tiles = _tiles(c)
     launch(
-        _to_input, (triton.cdiv(pixels, tiles["BM"]), triton.cdiv(c, tiles["BN"]), stride * stride),
+        _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), stride * stride),
         dy, w, dx, len(x), h, v, p, q, C=c, K=k, R=r, STRIDE=stride, PAD=pad, PRECISION=precision, **tiles,
     )  # fmt: skip
     return dx
@@ -247,12 +292,12 @@ def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals:
     (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
     dw = torch.empty_like(w)
     tiles = _tiles_of_weights(c * r * r)
-    grid = triton.cdiv(c * r * r, tiles["BK"]), triton.cdiv(k, tiles["BN"])
+    grid = cdiv(c * r * r, tiles["BK"]), cdiv(k, tiles["BN"])
     pixels = len(x) * p * q
     # More parts are shorter ones, but more to add at the end; and there are but so many places to run them at.
-    splits = max(1, min(math.isqrt(pixels // 16), triton.cdiv(264, grid[0] * grid[1])))
-    chunk = triton.cdiv(triton.cdiv(pixels, splits), tiles["BM"]) * tiles["BM"]
-    splits = triton.cdiv(pixels, chunk)
+    splits = max(1, min(math.isqrt(pixels // 16), cdiv(264, grid[0] * grid[1])))
+    chunk = cdiv(cdiv(pixels, splits), tiles["BM"]) * tiles["BM"]
+    splits = cdiv(pixels, chunk)
     parts = torch.empty(splits if splits > 1 else 0, k * c * r * r, device=x.device)
     launch(
         _to_weight, (*grid, splits),

@@ -47,8 +47,7 @@ class _ConvNorm(torch.autograd.Function):
         dout, dweight, dbias, dshortcut = norm.backward(
             dy, out, y, mean, rstd, weight, sizes, shortcut, relu, counters[256:512]
         )
-        dx = conv.to_input(dout, w, x, stride, pad, how) if ctx.needs_input_grad[0] else None
-        dw = conv.to_weight(dout, x, w, stride, pad, counters[512:], how) if ctx.needs_input_grad[1] else None
+        dx, dw = conv.backward(dout, x, w, stride, pad, counters[512:], how, ctx.needs_input_grad[:2])
         return dx, dw, dweight, dbias, dshortcut, *[None] * 8
 
 

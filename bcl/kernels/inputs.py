@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import cdiv
+
 
 @triton.jit
 def _scale(first, second, out, split, total, scale, low, BLOCK: tl.constexpr):
@@ -24,7 +26,7 @@ def scale(parts: Sequence[Tensor], factor: float, low: float) -> Tensor:
     first, second = (part.contiguous() for part in (parts[0], parts[-1]))
     n = sum(len(part) for part in parts)
     out = torch.empty(n, *first.shape[1:], device=first.device)
-    grid = (triton.cdiv(out.numel(), 2048),)
+    grid = (cdiv(out.numel(), 2048),)
     _scale[grid](first, second, out, first.numel(), out.numel(), factor, low, BLOCK=2048, num_warps=4)
     return out
 
@@ -43,7 +45,7 @@ def _mask(logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.cons
 def _masked(logits: Tensor, visible: Tensor, task: Tensor | None, t: int, n: int, fill: float) -> Tensor:
     logits = logits.contiguous()
     out = torch.empty_like(logits)
-    grid = (triton.cdiv(logits.numel(), 1024),)
+    grid = (cdiv(logits.numel(), 1024),)
     tasks = visible if task is None else task
     shape = logits.numel(), logits.shape[1]
     _mask[grid](logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill, TASKS=task is not None, BLOCK=1024)

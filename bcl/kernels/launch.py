@@ -25,6 +25,16 @@ class _Ahead:
 _ahead: _Ahead | None = None
 
 
+def cdiv(n: int, size: int) -> int:
+    """n / size, rounded up. (`triton.cdiv`, called from Python, takes microseconds.)"""
+    return -(-n // size)
+
+
+def power_of_2(n: int) -> int:
+    """The smallest power of two that is not less than n."""
+    return 1 << (n - 1).bit_length() if n > 1 else 1
+
+
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
     """Run a kernel; within `compiling`, only see to it that it is compiled."""
     if _ahead is None:

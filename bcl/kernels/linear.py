@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bcl.kernels.launch import launch
+from bcl.kernels.launch import cdiv, launch
 from bcl.kernels.products import precision, product
 from bcl.kernels.relu import rectified
 
@@ -80,7 +80,7 @@ class _Linear(torch.autograd.Function):
         y = torch.empty(m, n, device=x.device)
         how = precision(torch.backends.cuda.matmul.allow_tf32)
         block = 32
-        grid = triton.cdiv(m, block), triton.cdiv(n, block)
+        grid = cdiv(m, block), cdiv(n, block)
         launch(
             _forward, grid, x, w, bias, y, m, n, k,
             RELU=relu, PRECISION=how, BM=block, BN=block, BK=64, num_warps=4, num_stages=3,
@@ -99,8 +99,8 @@ class _Linear(torch.autograd.Function):
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         dw, dbias = torch.empty_like(w), torch.empty(n, device=x.device)
         block = 32
-        tiles_k, tiles_n = triton.cdiv(k, block), triton.cdiv(n, block)
-        tiles_m = 0 if dx is None else triton.cdiv(m, block)
+        tiles_k, tiles_n = cdiv(k, block), cdiv(n, block)
+        tiles_m = 0 if dx is None else cdiv(m, block)
         launch(
             _backward, (tiles_k * (tiles_n + tiles_m),),
             dy, x, w, y, dw if dx is None else dx, dw, dbias, m, n, k, tiles_k, tiles_n,

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import power_of_2
+
 LARGEST = 2**18  # of logits: more are too many for one program
 
 
@@ -98,7 +100,7 @@ class _Loss(torch.autograd.Function):
 
 def takes(logits: Tensor) -> bool:
     rows, classes = logits.shape
-    return logits.dtype == torch.float32 and 0 < rows * triton.next_power_of_2(classes) <= LARGEST
+    return logits.dtype == torch.float32 and 0 < rows * power_of_2(classes) <= LARGEST
 
 
 def loss(
@@ -122,8 +124,8 @@ def loss(
     z = logits.detach()
     z = z if z.stride(1) == 1 else z.contiguous()
     value, slope = torch.empty((), device=z.device), torch.empty(rows, classes, device=z.device)
-    block = triton.next_power_of_2(classes)
-    tile = max(1, min(triton.next_power_of_2(rows), 4096 // block))
+    block = power_of_2(classes)
+    tile = max(1, min(power_of_2(rows), 4096 // block))
     nothing = slope
     _loss[(1,)](
         z,

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.kernels.conv import new
-from bcl.kernels.launch import launch
+from bcl.kernels.launch import cdiv, launch, power_of_2
 from bcl.kernels.relu import rectified
 
 BLOCK = 2048  # elements of a program that goes through a batch element by element
@@ -116,7 +116,7 @@ def normalise(
     """relu((x - mean) * rstd * weight + bias + shortcut); the first `first` samples are the first group."""
     y = new(*x.shape, x)
     launch(
-        _normalise, (triton.cdiv(x.numel(), BLOCK),),
+        _normalise, (cdiv(x.numel(), BLOCK),),
         x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * x[0].numel(), x.numel(),
         SHORTCUT=shortcut is not None, RELU=relu, C=x.shape[1], BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
@@ -130,8 +130,8 @@ def backward(
     """Gradients of x, weight, bias and shortcut."""
     channels, area = x.shape[1], x.shape[2] * x.shape[3]
     rows = [n * area for n in sizes]
-    tiles = sum(triton.cdiv(n, ROWS) for n in rows)
-    block = min(32, triton.next_power_of_2(channels))
+    tiles = sum(cdiv(n, ROWS) for n in rows)
+    block = min(32, power_of_2(channels))
     parts = torch.empty(tiles, 2, channels, device=x.device)
     sums, dweight, dbias = (
         torch.empty(2, 2, channels, device=x.device),
@@ -139,14 +139,14 @@ def backward(
         torch.empty_like(weight),
     )
     launch(
-        _sums, (tiles, triton.cdiv(channels, block)),
+        _sums, (tiles, cdiv(channels, block)),
         dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, *rows, RELU=relu,
         C=channels, BC=block, ROWS=ROWS, num_warps=8,
     )  # fmt: skip
     dx = new(*x.shape, x)
     dshortcut = new(*x.shape, x) if shortcut else None
     launch(
-        _backward, (triton.cdiv(x.numel(), BLOCK),),
+        _backward, (cdiv(x.numel(), BLOCK),),
         dy, x, y, dx, dx if dshortcut is None else dshortcut, mean, rstd, weight, sums, *rows, SHORTCUT=shortcut,
         RELU=relu, C=channels, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip

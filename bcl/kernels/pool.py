@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.kernels.conv import channels_last, new
-from bcl.kernels.launch import launch
+from bcl.kernels.launch import cdiv, launch
 
 BLOCK = 1024
 
@@ -59,7 +59,7 @@ class _MaxPool(torch.autograd.Function):
         p, q = (h - 1) // 2 + 1, (w - 1) // 2 + 1
         y = new(n, c, p, q, x)
         tap = torch.empty(y.numel(), dtype=torch.uint8, device=x.device)
-        launch(_forward, (triton.cdiv(y.numel(), BLOCK),), x, y, tap, h, w, p, q, y.numel(), C=c, BLOCK=BLOCK)
+        launch(_forward, (cdiv(y.numel(), BLOCK),), x, y, tap, h, w, p, q, y.numel(), C=c, BLOCK=BLOCK)
         ctx.save_for_backward(tap)
         ctx.shape = x.shape
         return y
@@ -72,7 +72,7 @@ class _MaxPool(torch.autograd.Function):
         dx = new(n, c, h, w, dy)
         launch(
             _backward,
-            (triton.cdiv(dx.numel(), BLOCK),),
+            (cdiv(dx.numel(), BLOCK),),
             dy,
             tap,
             dx,

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import power_of_2
+
 LARGEST = 64  # variables: their matrix stays in registers
 
 
@@ -58,6 +60,6 @@ def nonnegative(matrix: Tensor, linear: Tensor) -> Tensor:
     """argmin over u >= 0 of ½ u'Au + b'u, as `functional.nonnegative_qp` describes it; stops when it is found."""
     solution = torch.empty_like(linear)
     n = len(linear)
-    size = max(16, triton.next_power_of_2(n))
+    size = max(16, power_of_2(n))
     _solve[(1,)](matrix.contiguous(), linear.contiguous(), solution, n, N=size, num_warps=4)
     return solution

@@ -7,6 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.kernels.choose import random_integers
+from bcl.kernels.launch import cdiv, power_of_2
 from bcl.kernels.rows import TILE, as_words, copy_rows, tile
 
 
@@ -81,8 +82,8 @@ def write(
     words, kept_words = as_words(x, kept_x)
     more, kept_more = (words, kept_words) if stored is None or extra is None else as_words(extra, stored)
     shape = tile(n, words.shape[1])
-    shape["ROWS"] = triton.next_power_of_2(n)
-    pieces = 1 if words.numel() <= TILE else triton.cdiv(words.shape[1], shape["WORDS"])
+    shape["ROWS"] = power_of_2(n)
+    pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
         words,
         y.contiguous(),

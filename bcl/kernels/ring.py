@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import cdiv, power_of_2
 from bcl.kernels.rows import TILE, as_words, copy_rows, tile
 
 
@@ -93,7 +94,7 @@ def write(
     if stored is not None:
         more, ring_more = as_words(stored if extra is None else extra, stored)
     shape = tile(n, words.shape[1])
-    pieces = 1 if words.numel() <= TILE else triton.cdiv(words.shape[1], shape["WORDS"])
+    pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
         words,
         y.contiguous(),
@@ -189,7 +190,7 @@ def exchange(
     x_out, y_out = (x.new_empty(x.shape), y.new_empty(y.shape)) if join else (x, y)
     words, words_out, ring_words = as_words(x, x_out, ring_x)
     shape = tile(n, words.shape[1])
-    pieces = 1 if words.numel() <= TILE else triton.cdiv(words.shape[1], shape["WORDS"])
+    pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _exchange[(pieces,)](
         words,
         y,
@@ -206,7 +207,7 @@ def exchange(
         PREFILL=prefill,
         JOIN=join,
         ADVANCE=pieces == 1,
-        N=triton.next_power_of_2(n),
+        N=power_of_2(n),
         **shape,
     )
     if pieces > 1:

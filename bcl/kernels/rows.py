@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import cdiv, power_of_2
+
 TILE = 16384  # words that one program moves at a time
 
 
@@ -20,8 +22,8 @@ def as_words(*tensors: Tensor) -> list[Tensor]:
 
 def tile(n: int, words: int, largest: int = TILE) -> dict[str, int]:
     """Rows and words of one program's piece, and its warps."""
-    columns = min(1024, triton.next_power_of_2(words))
-    rows = max(1, min(triton.next_power_of_2(n), largest // columns))
+    columns = min(1024, power_of_2(words))
+    rows = max(1, min(power_of_2(n), largest // columns))
     return {"ROWS": rows, "WORDS": columns, "num_warps": max(4, min(16, rows * columns // 1024))}
 
 
@@ -93,9 +95,9 @@ def gather(
     more, more_out = (words, words_out) if extra is None or extra_out is None else as_words(extra, extra_out)
     alone = advance and n * size <= 2 * TILE
     shape = tile(n, size, TILE if alone else 2048)
-    grid = (1, 1) if alone else (triton.cdiv(n, shape["ROWS"]), triton.cdiv(size, shape["WORDS"]))
+    grid = (1, 1) if alone else (cdiv(n, shape["ROWS"]), cdiv(size, shape["WORDS"]))
     if alone:
-        shape["ROWS"] = triton.next_power_of_2(n)
+        shape["ROWS"] = power_of_2(n)
     _gather[grid](
         index,
         index if order is None else order,

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.kernels.launch import cdiv
+
 MOST = 32  # tensors; a network of more is large enough for torch's operations
 BLOCK = 1024
 
@@ -54,5 +56,5 @@ def update(
 ) -> None:
     """In place: see `_update`. What `takes` refuses must not come here."""
     sizes = tuple(tensor.numel() for tensor in ours)
-    grid = (sum(triton.cdiv(size, BLOCK) for size in sizes),)
+    grid = (sum(cdiv(size, BLOCK) for size in sizes),)
     _update[grid](tuple(ours), tuple(theirs), tuple(further or theirs), sizes, rate, HOW=how, BLOCK=BLOCK, num_warps=4)

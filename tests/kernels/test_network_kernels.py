@@ -51,6 +51,8 @@ def check_conv_norm() -> None:
         (3, 16, 17, 7, 2, 3, (2,), False, False, True),
         (2, 3, 72, 1, 1, 0, (4, 1), True, False, True),
         (40, 70, 2, 3, 1, 1, (9, 30), True, True, True),
+        (64, 64, 4, 3, 1, 1, (3, 5), True, True, True),
+        (64, 128, 5, 3, 2, 1, (3,), True, False, True),
     ]
     for channels, filters, size, kernel, stride, pad, groups, last, with_shortcut, relu in cases:
         draw = torch.Generator().manual_seed(1)
