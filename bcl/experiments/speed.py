@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import gc
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -147,15 +149,9 @@ def matrix_rate(device: torch.device) -> float:
 
 
 def speed(
-    benchmark_name: str,
-    methods: Sequence[str],
-    members: Sequence[int],
-    device: str,
-    precision: str,
-    repeats: int,
-    tasks: int | None = None,
+    benchmark_name: str, name: str, members: Sequence[int], device: str, precision: str, repeats: int, tasks: int | None
 ) -> list[Speed]:
-    """Measure every method with every number of members; a row each."""
+    """Measure a method with every number of members; a row each."""
     home, where = benchmark(benchmark_name), torch.device(device)
     torch.set_num_threads(1)
     set_precision(precision)
@@ -163,12 +159,18 @@ def speed(
     rows = []
     with precision_context(precision, where):
         rate = matrix_rate(where) if where.type == "cuda" else None
-        for name in methods:
-            model = prepared(home, name, 0, where, tasks)
-            flops = operations(model, where) if rate else 0
-            for count in members if where.type == "cuda" else [1]:
-                rows.append(measure(name, model, count, where, repeats, rate, flops))
-                gc.collect()
-                if where.type == "cuda":
-                    torch.cuda.empty_cache()
+        model = prepared(home, name, 0, where, tasks)
+        flops = operations(model, where) if rate else 0
+        for count in members if where.type == "cuda" else [1]:
+            rows.append(measure(name, model, count, where, repeats, rate, flops))
+            gc.collect()
+            if where.type == "cuda":
+                torch.cuda.empty_cache()
     return rows
+
+
+def speed_alone(*arguments: Any) -> list[Speed]:
+    """`speed` in a process of its own. What a method leaves behind on a GPU (the workspaces of libraries, a profiler)
+    would slow the next one, and count as its memory."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+        return alone.submit(speed, *arguments).result()

@@ -13,7 +13,7 @@ from rich.table import Table
 from bcl.errors import InputError, unknown
 from bcl.experiments.command import pick_device
 from bcl.experiments.precision import PRECISIONS
-from bcl.experiments.speed import SHAPES, Speed, speed
+from bcl.experiments.speed import SHAPES, Speed, speed, speed_alone
 from bcl.learners import METHODS, method
 from bcl.streams import BENCHMARKS
 
@@ -48,7 +48,8 @@ def command(
             print(f"{name} is left out: {method(name).refusal(BENCHMARKS[benchmark].scenario)}", file=sys.stderr)
             continue
         print(f"measuring {name}", file=sys.stderr, flush=True)
-        new = speed(benchmark, [name], counts, device, precision, repeats, tasks)
+        measure = speed if device == "cpu" else speed_alone
+        new = measure(benchmark, name, counts, device, precision, repeats, tasks)
         rows += new
         for row in new:
             print(_line(row), file=sys.stderr, flush=True)
