@@ -9,8 +9,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bcl.learners import METHODS, method
+from bcl.learners.base import Learner
 from bcl.nets import build
-from bcl.streams import SCENARIOS, benchmark
+from bcl.streams import SCENARIOS, Stream, benchmark
 
 # Operations whose result, or whose output's shape, depends on values: each makes the host wait for the device.
 SYNCHRONISING = (
@@ -36,13 +37,17 @@ class NoSynchronisation(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("name", METHODS)
-def test_a_step_does_not_synchronise(name: str, scenario: str) -> None:
+def learner_and_stream(name: str, scenario: str) -> tuple[Learner, Stream]:
     if scenario not in method(name).scenarios:
         pytest.skip(f"{name} does not learn {scenario}-incrementally")
     stream = benchmark("split-digits").stream(0, scenario=scenario, samples=40)
-    learner = method(name)(build("mlp", stream.setting), stream.setting)
+    return method(name)(build("mlp", stream.setting), stream.setting), stream
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_does_not_synchronise(name: str, scenario: str) -> None:
+    learner, stream = learner_and_stream(name, scenario)
     for t in range(3):
         x, y = (torch.from_numpy(part) for part in stream.train(t))
         learner.enter(t)
@@ -75,10 +80,7 @@ def _shapes(value: Any) -> Any:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_step_of_a_task_runs_the_same_operations(name: str, scenario: str) -> None:
     """So that one that was captured stands for all, and what it needs has been loaded by the one before."""
-    if scenario not in method(name).scenarios:
-        pytest.skip(f"{name} does not learn {scenario}-incrementally")
-    stream = benchmark("split-digits").stream(0, scenario=scenario, samples=40)
-    learner = method(name)(build("mlp", stream.setting), stream.setting)
+    learner, stream = learner_and_stream(name, scenario)
     for t in range(2):
         x, y = (torch.from_numpy(part) for part in stream.train(t))
         learner.enter(t)
