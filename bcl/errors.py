@@ -33,6 +33,15 @@ class StorageError(UserError, OSError):
     """A place that cannot be written to."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says first, or else what it is.
+
+    >>> first_line(ValueError("too small\\nby far")), first_line(KeyboardInterrupt())
+    ('too small', 'KeyboardInterrupt')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """An error for `name`, with the nearest known names first.
 

@@ -10,6 +10,7 @@ import torch
 
 from bcl.engine.capture import Graph, NotCapturable
 from bcl.engine.evaluate import TestSets, count, count_together, percent
+from bcl.errors import first_line
 from bcl.learners.base import Learner
 
 
@@ -59,13 +60,9 @@ class Accuracies:
             return Graph(passes)
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             self.capturable = False
-            print(f"evaluation is not captured, and slower, because of {_first_line(reason)}", file=sys.stderr)
+            print(f"evaluation is not captured, and slower, because of {first_line(reason)}", file=sys.stderr)
             return None
 
 
 def _places(learner: Learner) -> list[int]:
     return [tensor.data_ptr() for tensor in (*learner.parameters(), *learner.buffers())]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

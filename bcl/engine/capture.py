@@ -15,6 +15,7 @@ from functools import partial
 import torch
 
 from bcl.engine.feed import Feed
+from bcl.errors import first_line
 from bcl.learners.base import Learner
 
 WARM_UP = 1  # real steps of a task, run eagerly before capturing: they load kernels and libraries outside the graph
@@ -89,4 +90,4 @@ def _culprit(error: RuntimeError) -> str:
         frame for frame in frames if "/torch/" not in frame.filename and not frame.filename.endswith("capture.py")
     ]
     line = f"{inside[-1].filename}:{inside[-1].lineno}: {inside[-1].line}" if inside else "an unknown line"
-    return f"{line} ({str(error).splitlines()[0]})"
+    return f"{line} ({first_line(error)})"

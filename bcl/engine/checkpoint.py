@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
-from bcl.errors import DamagedFileError, InputError, MissingDataError, StorageError
+from bcl.errors import DamagedFileError, InputError, MissingDataError, StorageError, first_line
 
 Path_ = str | os.PathLike[str]
 
@@ -77,7 +77,7 @@ def read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise DamagedFileError(f"{path} is damaged: its content does not match its checksum")
         about: dict[str, Any] = json.loads(metadata["about"])
     except (SafetensorError, KeyError, ValueError, RuntimeError, OSError) as error:
-        raise DamagedFileError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+        raise DamagedFileError(f"{path} is damaged: {first_line(error)}") from error
     return tensors, about
 
 

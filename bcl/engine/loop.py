@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import torch
@@ -14,9 +15,9 @@ from bcl.engine.capture import WARM_UP, Capture, NotCapturable
 from bcl.engine.evaluate import TestSets
 from bcl.engine.feed import Feed
 from bcl.engine.position import Interrupted, Position
-from bcl.errors import InputError
+from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
-from bcl.nets import compile_ahead
+from bcl.nets import compile_ahead, couples_samples
 from bcl.streams import Stream
 
 
@@ -35,6 +36,27 @@ class Member:
         if self.learner.joint:
             return -(-sum(lengths) * int(self.learner.hyper.epochs) // size)
         return sum(-(-n // size) for n in lengths)
+
+
+def check_last_batch(member: Member) -> None:
+    """Refuse, before anything is learnt, what would fail at the end of a task: some networks (with a batch norm over
+    nothing but the samples) cannot learn from a single one."""
+    net, setting = member.learner.net, member.stream.setting
+    lengths = [member.stream.train_size(t) for t in range(len(member.stream))]
+    if member.learner.joint:
+        lengths = [sum(lengths) * int(member.learner.hyper.epochs)]
+    alone = next((n for n in lengths if n % setting.batch_size == 1), None)
+    if alone is None or not couples_samples(net):
+        return
+    weight = next(net.parameters())
+    try:
+        with torch.no_grad():
+            deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=weight.dtype))
+    except ValueError as error:
+        raise InputError(
+            f"{type(net).__name__} cannot learn from one sample alone ({first_line(error)}), which {alone} samples in "
+            f"mini-batches of {setting.batch_size} end with; leave it out: --samples {alone - 1}"
+        ) from error
 
 
 class Loop:
@@ -68,6 +90,8 @@ class Loop:
         self.captured = device.type == "cuda" if captured is None else captured
         if self.captured:
             torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
+        for member in members:
+            check_last_batch(member)
         self.totals = [member.total_steps for member in members]
         streams = {id(m.stream): m.stream for m in members}
         tests = {key: TestSets(stream, device) for key, stream in streams.items()}
@@ -143,7 +167,7 @@ class Loop:
             if len(self.members) > 1 and isinstance(reason, torch.cuda.OutOfMemoryError):
                 raise  # fewer members may fit
             self.captured = False
-            print(f"steps are not captured, and slower, because of {str(reason).splitlines()[0]}", file=sys.stderr)
+            print(f"steps are not captured, and slower, because of {first_line(reason)}", file=sys.stderr)
             return None
 
     def _measure(self, next_task: int) -> None:

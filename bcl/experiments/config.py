@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -120,11 +121,29 @@ class RunConfig:
 
 @cache
 def source_digest(learner: str) -> str:
-    """A digest of the code that a result depends on: the learner's own file, and what all learners stand on.
+    """A digest of the code that a result depends on: the learner's file, the engine's, and what they import.
 
     An edit there makes other runs of it: a store never answers with what older code computed.
     """
     home = Path(bcl.__file__).parent
-    shared = [home / "learners" / name for name in ("base.py", "functional.py", "replay.py")]
-    rooms = sorted(path for room in ("memory", "nets", "engine") for path in (home / room).glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in (Path(learner), *shared, *rooms))).hexdigest()
+    found: set[Path] = set()
+    waiting = [Path(learner), *(home / "engine").glob("*.py")]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports(path, home)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(found))).hexdigest()
+
+
+@cache
+def _imports(path: Path, home: Path) -> tuple[Path, ...]:
+    """The files that a file imports from the rooms in which results are made, within functions too."""
+    files = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:1] == ["bcl"]:
+            _, *place = str(node.module).split(".")
+            for part in (place, *([*place, alias.name] for alias in node.names)):
+                if part and part[0] in ("engine", "learners", "memory", "nets", "kernels"):
+                    files += [home.joinpath(*part, "__init__.py"), home.joinpath(*part).with_suffix(".py")]
+    return tuple(file for file in files if file.is_file())

@@ -95,7 +95,9 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
     learner = learner_of(config, stream.setting, device)
     checkpoint = store.create(config) / "checkpoint.safetensors"
     member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json()))
-    if resume and checkpoint.exists():
+    if not resume:
+        checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
+    elif checkpoint.exists():
         try:
             member.position = engine.Position.from_json(engine.load(learner, checkpoint))
         except (DamagedFileError, InputError, TypeError) as error:

@@ -75,22 +75,26 @@ def side_by_side(
     import torch
 
     unmeasured = by_pace(configs, missing)
-    waiting: list[list[int]] = []
+    waiting: list[tuple[list[int], bool]] = []  # groups, and whether each goes on from what it has saved
     busy: list[int] = []
     options: dict[str, Any] = {"save_every": save_every, "stop": stop}
     while waiting or unmeasured:
         if not waiting:
             runs = unmeasured.pop(0)
-            waiting = evenly(runs, at_once or measured([configs[i] for i in runs], stop))
-        group = waiting.pop(0)
+            at_most = at_once or measured([configs[i] for i in runs], stop)
+            waiting = [(group, resume) for group in evenly(runs, at_most)]
+        group, again = waiting.pop(0)
+        held: list[int] = []
         try:
             with contextlib.ExitStack() as claims:
-                held = []
                 for i in group:
                     try:
-                        done = claims.enter_context(claimed(configs[i], store, resume))
+                        done = claims.enter_context(claimed(configs[i], store, again))
                     except Busy:
                         busy.append(i)
+                        continue
+                    except Exception as error:  # this run's alone: its place cannot be written, its result is damaged
+                        yield i, error
                         continue
                     if done is None:
                         held.append(i)
@@ -101,7 +105,7 @@ def side_by_side(
                 results = execute_together(
                     [configs[i] for i in held],
                     store,
-                    resume=resume,
+                    resume=again,
                     report=partial(for_group, report, held),
                     **options,
                 )
@@ -112,10 +116,9 @@ def side_by_side(
             if len(held) == 1:
                 yield held[0], error
                 continue
-            resume = resume or isinstance(error, torch.cuda.OutOfMemoryError)
             torch.cuda.empty_cache()
             middle = len(held) // 2 if isinstance(error, torch.cuda.OutOfMemoryError) else 1
-            waiting[:0] = [held[:middle], held[middle:]]  # whose fault it was will show
+            waiting[:0] = [(held[:middle], True), (held[middle:], True)]  # whose fault it was will show
     for i in busy:
         yield i, _wait_for(configs[i], store, stop, options)
 

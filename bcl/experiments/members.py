@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from bcl.engine.position import Interrupted
+from bcl.errors import first_line
 from bcl.experiments.config import RunConfig
 
 GAIN = 0.05  # more members must save at least this share of the time
@@ -83,7 +84,7 @@ def choose(
     except Interrupted:
         raise
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
     if not done:
         return 1, f"1 run at a time, as more could not be measured: {reason}"
     best = min(done, key=lambda timing: timing.share)

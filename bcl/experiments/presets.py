@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from bcl.errors import DamagedFileError
+from bcl.errors import DamagedFileError, first_line
 
 OWN = Path("runs/hyper.yaml")
 
@@ -23,7 +23,7 @@ def _tables() -> list[dict[str, dict[str, dict[str, Any]]]]:
             texts.insert(0, OWN.read_text(encoding="utf-8"))
         return [yaml.safe_load(text) or {} for text in texts]
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
-        raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({str(error).splitlines()[0]})") from error
+        raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
 
 
 def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import InputError, UserError
+from bcl.errors import InputError, UserError, first_line
 from bcl.experiments.config import RunConfig
 from bcl.experiments.gpu import AT_ONCE, groups
 from bcl.experiments.local import Stopped, cores, stored, take_in
@@ -120,8 +120,7 @@ def _receive(ray: Any, reference: Any, indices: Sequence[int]) -> list[tuple[int
         answers: list[tuple[int, str, Any]] = ray.get(reference)
         return answers
     except ray.exceptions.RayError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        lost = UserError(f"Ray lost it, {RETRIES} times over: {lines[0]}")
+        lost = UserError(f"Ray lost it, {RETRIES} times over: {first_line(error)}")
         return [(i, "failed", lost) for i in indices]
 
 
@@ -142,8 +141,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", **how)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InputError(f"cannot connect to Ray at {address or 'this machine'}: {reason}") from error
+            raise InputError(f"cannot connect to Ray at {address or 'this machine'}: {first_line(error)}") from error
     try:
         yield ray
     finally:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from bcl.errors import InputError, unknown
+from bcl.errors import InputError, first_line, unknown
 from bcl.experiments.command import pick_device
 from bcl.experiments.precision import PRECISIONS
 from bcl.experiments.speed import SHAPES, Speed, speed, speed_alone
@@ -43,13 +43,19 @@ def command(
         raise InputError("--members, --repeats and --tasks must be at least 1")
     device = pick_device(device)
     rows: list[Speed] = []
+    failed = False
     for name in methods or METHODS:
         if BENCHMARKS[benchmark].scenario not in method(name).scenarios:
             print(f"{name} is left out: {method(name).refusal(BENCHMARKS[benchmark].scenario)}", file=sys.stderr)
             continue
         print(f"measuring {name}", file=sys.stderr, flush=True)
         measure = speed if device == "cpu" else speed_alone
-        new = measure(benchmark, name, counts, device, precision, repeats, tasks)
+        try:
+            new = measure(benchmark, name, counts, device, precision, repeats, tasks)
+        except Exception as error:  # out of memory, or a process that was killed: the others are measured all the same
+            print(f"  {name} could not be measured: {first_line(error)}", file=sys.stderr, flush=True)
+            failed = True
+            continue
         rows += new
         for row in new:
             print(_line(row), file=sys.stderr, flush=True)
@@ -61,6 +67,8 @@ def command(
         for row in rows:
             if row.note:
                 print(f"{row.method}: {row.note}")
+    if failed:
+        raise SystemExit(1)
 
 
 def _line(row: Speed) -> str:

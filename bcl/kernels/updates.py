@@ -19,9 +19,9 @@ BLOCK = 1024
 
 
 @triton.jit
-def _update(ours, theirs, further, sizes, rate, HOW: tl.constexpr, BLOCK: tl.constexpr):
+def _update(ours, theirs, further, sums, sizes, rate, HOW: tl.constexpr, BLOCK: tl.constexpr):
     """copy: ours <- theirs.   lerp: ours <- theirs + rate * (ours - theirs).   sgd: ours <- ours - rate * theirs.
-    carry: theirs <- theirs + further, then as sgd."""
+    carry: sums <- theirs + further, ours <- ours - rate * sums."""
     block = tl.program_id(0)
     for i in tl.static_range(len(ours)):
         if (block >= 0) & (block * BLOCK < sizes[i]):
@@ -30,10 +30,14 @@ def _update(ours, theirs, further, sizes, rate, HOW: tl.constexpr, BLOCK: tl.con
             value = tl.load(theirs[i] + e, mask=inside)
             if HOW == "carry":
                 value += tl.load(further[i] + e, mask=inside)
-                tl.store(theirs[i] + e, value, mask=inside)
+                tl.store(sums[i] + e, value, mask=inside)
             if HOW != "copy":
                 mine = tl.load(ours[i] + e, mask=inside)
-                value = value + rate * (mine - value) if HOW == "lerp" else mine - rate * value
+                if HOW == "lerp":  # from the nearer end, so that rates 0 and 1 are exact
+                    near = tl.where(rate < 0.5, value, mine)
+                    value = near + tl.where(rate < 0.5, rate * (mine - value), (1.0 - rate) * (value - mine))
+                else:
+                    value = mine - rate * value
             tl.store(ours[i] + e, value, mask=inside)
         block -= tl.cdiv(sizes[i], BLOCK)
 
@@ -52,9 +56,15 @@ def _dense(tensor: Tensor) -> bool:
 
 
 def update(
-    how: str, ours: Sequence[Tensor], theirs: Sequence[Tensor], rate: float = 0.0, further: Sequence[Tensor] = ()
+    how: str,
+    ours: Sequence[Tensor],
+    theirs: Sequence[Tensor],
+    rate: float = 0.0,
+    further: Sequence[Tensor] = (),
+    sums: Sequence[Tensor] = (),
 ) -> None:
-    """In place: see `_update`. What `takes` refuses must not come here."""
+    """See `_update`. What `takes` refuses must not come here."""
     sizes = tuple(tensor.numel() for tensor in ours)
     grid = (sum(cdiv(size, BLOCK) for size in sizes),)
-    _update[grid](tuple(ours), tuple(theirs), tuple(further or theirs), sizes, rate, HOW=how, BLOCK=BLOCK, num_warps=4)
+    tensors = tuple(ours), tuple(theirs), tuple(further or theirs), tuple(sums or ours)
+    _update[grid](*tensors, sizes, rate, HOW=how, BLOCK=BLOCK, num_warps=4)

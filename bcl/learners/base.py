@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from bcl.errors import InputError
+from bcl.errors import InputError, first_line
 from bcl.learners.functional import whole_state
 from bcl.learners.hyper import HyperParameters
 from bcl.memory import Random, Samples
@@ -71,12 +71,11 @@ class Learner(nn.Module):
         """
         if t is None and self.setting.scenario == "task":
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
-        if t is not None and not 0 <= t < self.setting.tasks:
-            raise InputError(f"task {t} is not one of 0..{self.setting.tasks - 1}")
+        task = 0 if t is None else self._task(t)
         x, was_training = self._samples(x), self.training
         self.eval()
         try:
-            return self.answer(x, t or 0)
+            return self.answer(x, task)
         finally:
             self.train(was_training)
 
@@ -139,7 +138,7 @@ class Learner(nn.Module):
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
-        if self._weights is None:
+        if self._weights is None or not all(p.requires_grad for p in self._weights):
             self._weights = [p for p in self.net.parameters() if p.requires_grad]
         return self._weights
 
@@ -168,6 +167,10 @@ class Learner(nn.Module):
         """Why the method does not learn in a scenario, and what to use instead."""
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
 
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._weights = self._state = None  # it may put other tensors in their place
+        return super().load_state_dict(*args, **kwargs)
+
     def _apply(self, *args: Any, **kwargs: Any) -> Learner:
         self._weights = self._state = None  # a move to another device replaces buffers
         super()._apply(*args, **kwargs)
@@ -184,9 +187,7 @@ class Learner(nn.Module):
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
-        if not isinstance(t, int | np.integer) or not 0 <= t < self.setting.tasks:
-            raise InputError(f"task {t!r} is not one of 0..{self.setting.tasks - 1}")
-        x = self._samples(x)
+        t, x = self._task(t), self._samples(x)
         y = _tensor("labels", y, x.device)
         if y.is_floating_point() or y.dtype == torch.bool:
             raise InputError(f"labels must be integers, not {y.dtype}")
@@ -198,6 +199,11 @@ class Learner(nn.Module):
         if len(strange):
             raise InputError(f"label {int(strange[0])} is not a class of task {t}: {list(self.setting.classes[t])}")
         return x, y
+
+    def _task(self, t: Any) -> int:
+        if not isinstance(t, int | np.integer) or not 0 <= t < self.setting.tasks:
+            raise InputError(f"task {t!r} is not one of 0..{self.setting.tasks - 1}")
+        return int(t)
 
     def _samples(self, samples: Any) -> Tensor:
         x = _tensor("samples", samples, self.visible.device)
@@ -219,4 +225,4 @@ def _tensor(what: str, values: Any, device: torch.device) -> Tensor:
     try:
         return torch.as_tensor(values, device=device)
     except (TypeError, ValueError) as error:  # text, objects, rows of unequal length
-        raise InputError(f"{what} must be a tensor or an array of numbers: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{what} must be a tensor or an array of numbers: {first_line(error)}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -158,7 +158,7 @@ class BCLDual(AdaptingLearner):
         h, weights = self.hyper, self.weights()
         state = self.whole_state() if h.interpolate == "state" else weights
         slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
-        direction: list[Tensor] = []
+        direction: Sequence[Tensor] = ()
         replay = None
         for _ in range(h.inner_steps):
             if self.past and (replay is None or h.redraw):
@@ -188,11 +188,10 @@ class BCLDual(AdaptingLearner):
         target = replay.extra["target"] if h.distill_weight else None
         return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction)
 
-    def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: list[Tensor]) -> list[Tensor]:
+    def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: Sequence[Tensor]) -> Sequence[Tensor]:
         """One SGD step; returns the direction that it took."""
-        direction = gradients(loss, weights)
-        sgd_(weights, direction, self.hyper.inner_lr, carried if self.hyper.carry_gradients else ())
-        return direction
+        carried = carried if self.hyper.carry_gradients else ()
+        return sgd_(weights, gradients(loss, weights), self.hyper.inner_lr, carried)
 
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""

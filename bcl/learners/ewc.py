@@ -114,7 +114,7 @@ class EWC(Learner):
                 answers = [(torch.full_like(labels, c), p[:, c]) for c in self.visible[t].nonzero().flatten().tolist()]
             for label, probability in answers:
                 for name, gradient in per_sample(trained, part, label).items():
-                    total[name] += torch.tensordot(probability, gradient.square(), dims=1)
+                    total[name] += torch.tensordot(probability.to(gradient.dtype), gradient.square(), dims=1)
         self.net.train(was_training)
         return {name: value / len(x) for name, value in total.items()}
 

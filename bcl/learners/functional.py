@@ -52,13 +52,18 @@ def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean", count:
 @torch.no_grad()
 def sgd_(
     parameters: Sequence[Tensor], direction: Sequence[Tensor], rate: float, carried: Sequence[Tensor] = ()
-) -> None:
-    """parameters <- parameters - rate * direction, in place, after direction <- direction + carried if there is any."""
-    if _fused("carry" if carried else "sgd", parameters, direction, rate, carried):
-        return
-    if carried:
-        torch._foreach_add_(list(direction), list(carried))
-    torch._foreach_add_(list(parameters), list(direction), alpha=-rate)
+) -> Sequence[Tensor]:
+    """parameters <- parameters - rate * direction, in place; returns the direction. `carried` is added to it before,
+    into new tensors: gradients may share memory."""
+    if not carried:
+        if not _fused("sgd", parameters, direction, rate):
+            torch._foreach_add_(list(parameters), list(direction), alpha=-rate)
+        return direction
+    sums = [torch.empty_like(tensor) for tensor in parameters]
+    if not _fused("carry", parameters, direction, rate, carried, sums):
+        sums = list(torch._foreach_add(list(direction), list(carried)))
+        torch._foreach_add_(list(parameters), sums, alpha=-rate)
+    return sums
 
 
 def whole_state(net: nn.Module) -> list[Tensor]:
@@ -83,16 +88,16 @@ def interpolate_(slow: Sequence[Tensor], fast: Sequence[Tensor], rate: float) ->
 
 
 def _fused(
-    how: str, ours: Sequence[Tensor], theirs: Sequence[Tensor], rate: float = 0.0, further: Sequence[Tensor] = ()
+    how: str, ours: Sequence[Tensor], theirs: Sequence[Tensor], rate: float = 0.0, *more: Sequence[Tensor]
 ) -> bool:
     """Update tensors in one kernel, where that can be done: see `updates.update`."""
     if not all(fused(tensor) for tensor in ours):
         return False
     from bcl.kernels import updates
 
-    if not updates.takes(ours, theirs, *([further] if further else [])):
+    if not updates.takes(ours, theirs, *more):
         return False
-    updates.update(how, ours, theirs, rate, further)
+    updates.update(how, ours, theirs, rate, *more)
     return True
 
 

@@ -121,7 +121,9 @@ class ICaRL(Learner):
         means, known = self.means
         if not (known & self.visible[t]).any():
             return self.logits(x, t)
-        nearness = 2 * self.features(x) @ means.T - 2
+        features = self.features(x)
+        with torch.autocast(x.device.type, enabled=False):  # in half precision near neighbours would be one
+            nearness = 2 * features @ means.T - 2
         return mask_logits(torch.where(known, nearness, NO_MEAN), self.visible[t])
 
     def class_means(self) -> tuple[Tensor, Tensor]:
@@ -130,7 +132,9 @@ class ICaRL(Learner):
         member = self.memory.y[slots] == torch.arange(self.setting.n_classes, device=slots.device)[:, None]
         if not len(slots):
             return torch.zeros(0, device=slots.device), member.any(1)
-        return normalize(member.float() @ self.features(self.memory.x[slots])), member.any(1)
+        features = self.features(self.memory.x[slots])
+        with torch.autocast(slots.device.type, enabled=False):
+            return normalize(member.float() @ features), member.any(1)
 
     def features(self, x: Tensor) -> Tensor:
         """The network's features, scaled to unit length."""

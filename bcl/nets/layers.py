@@ -12,6 +12,8 @@ from torch.nn.functional import relu
 from bcl.kernels import fused
 from bcl.nets.norm import BatchNorm2d, group_sizes
 
+POOL = nn.MaxPool2d(3, 2, 1)  # what the fused max-pool does
+
 
 class Conv2d(nn.Conv2d):
     """torch's, whose weights on a GPU are channels-last, as the fused kernels take them."""
@@ -29,7 +31,7 @@ def conv_norm(
     """norm(conv(x)), plus the shortcut, through a ReLU, as asked."""
     sizes = group_sizes(norm, x)
     fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
-    if fits and _float32(x, conv.weight):
+    if fits and _plain_conv(conv) and _plain_norm(norm) and _float32(x, conv.weight):
         from bcl.kernels.conv_norm import conv_norm as fused_conv_norm
 
         return fused_conv_norm(conv, norm, x, sizes, shortcut, activate)
@@ -39,7 +41,7 @@ def conv_norm(
 
 def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
     """layer(x), through a ReLU if asked."""
-    if _float32(x, layer.weight):
+    if layer.bias is not None and x.dim() == 2 and _float32(x, layer.weight):
         from bcl.kernels.linear import linear as fused_linear
 
         return fused_linear(x, layer.weight, layer.bias, activate)
@@ -49,7 +51,7 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
 
 def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
     """layer(x), where layer may be a max-pool."""
-    if isinstance(layer, nn.MaxPool2d) and _float32(x):
+    if isinstance(layer, nn.MaxPool2d) and _shape_of(layer) == _shape_of(POOL) and _float32(x):
         from bcl.kernels.pool import max_pool as fused_max_pool
 
         return fused_max_pool(x)
@@ -72,6 +74,21 @@ def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
         with torch.no_grad():
             net.eval()(x)
     net.train(was_training)
+
+
+def _plain_conv(conv: nn.Conv2d) -> bool:
+    """Whether a convolution is of the kind that the fused kernels know: square, the same both ways, no bias."""
+    square = all(pair[0] == pair[1] for pair in (conv.kernel_size, conv.stride, conv.padding))
+    known = conv.bias is None and conv.dilation == (1, 1) and conv.groups == 1 and conv.padding_mode == "zeros"
+    return square and known and not isinstance(conv.padding, str)
+
+
+def _plain_norm(norm: nn.BatchNorm2d) -> bool:
+    return norm.weight is not None and norm.running_mean is not None and norm.momentum is not None
+
+
+def _shape_of(pool: nn.MaxPool2d) -> tuple[Any, ...]:
+    return tuple(getattr(pool, name) for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
 
 
 def _float32(*tensors: Tensor) -> bool:

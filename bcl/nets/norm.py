@@ -37,10 +37,20 @@ class BatchNorm2d(nn.BatchNorm2d):
         """batch_norm(x), plus the shortcut, through a ReLU, as asked."""
         sizes = group_sizes(self, x)
         parts = x.split(sizes) if len(sizes) > 1 else (x,)
-        assert self.momentum is not None
-        how = self.weight, self.bias, self.training, self.momentum, self.eps
-        outs = [batch_norm(part, self.running_mean, self.running_var, *how) for part in parts]
+        outs = [self._normalised(part) for part in parts]
         out = outs[0] if len(outs) == 1 else torch.cat(outs)
         if shortcut is not None:
             out = out + shortcut
         return relu(out) if activate else out
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        assert self.momentum is not None
+        if self.training and x.numel() == x.shape[1] and self.running_mean is not None:
+            # One value per channel, of one sample: it is the mean, there is no variance. torch refuses.
+            assert self.running_var is not None
+            with torch.no_grad():
+                self.running_mean.lerp_(x.flatten().to(self.running_mean), self.momentum)
+                self.running_var.mul_(1 - self.momentum)
+            return 0 * x * self.weight[:, None, None] + self.bias[:, None, None]
+        how = self.weight, self.bias, self.training, self.momentum, self.eps
+        return batch_norm(x, self.running_mean, self.running_var, *how)

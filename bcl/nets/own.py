@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bcl.errors import InputError
+from bcl.errors import InputError, first_line
 from bcl.streams import Setting
 
 
@@ -49,8 +49,8 @@ def make(name: str, setting: Setting) -> nn.Module:
         with torch.no_grad():
             shape = tuple(net.eval()(torch.zeros(2, *setting.shape)).shape)
     except Exception as error:
-        first = (str(error).splitlines() or [""])[0]
-        raise InputError(f"--net {name} does not take samples of shape {setting.shape} ({first})") from error
+        reason = first_line(error)
+        raise InputError(f"--net {name} does not take samples of shape {setting.shape} ({reason})") from error
     if shape != (2, setting.n_classes):
         raise InputError(f"--net {name} gives {shape} for two samples, not (2, {setting.n_classes}) logits")
     return net.train(was_training)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
+from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError, first_line
 
 MEMBER_LIMIT = 256 << 20  # the largest file of any data set is 155 MB
 TOTAL_LIMIT = 64 << 30
@@ -37,8 +37,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except UserError:
         raise
     except BROKEN as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DamagedFileError(f"{path} cannot be read ({reason}); get a fresh copy") from error
+        raise DamagedFileError(f"{path} cannot be read ({first_line(error)}); get a fresh copy") from error
 
 
 class Source(ABC):

@@ -245,3 +245,33 @@ def test_runs_are_measured_pace_by_pace_and_grouped_evenly(tmp_path: Path, monke
     dict(side_by_side(configs, range(3), store, at_once=2, **options))
     assert together == [[10], [11, 12]]
     assert len(asked) == 2
+
+
+def test_a_run_that_cannot_be_claimed_fails_alone(tmp_path: Path) -> None:
+    configs = [RunConfig.from_json({**config("finetune", s, 2).to_json(), "samples": 20}) for s in range(3)]
+    for bad in range(3):
+        store = RunStore(tmp_path / str(bad))
+        store.prepare()
+        store.directory(configs[bad]).write_text("in the way")
+        options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None}
+        done = dict(side_by_side(configs, range(3), store, stop=lambda: False, at_once=3, **options))
+        assert {i for i, result in done.items() if isinstance(result, Exception)} == {bad}
+        assert {i for i, result in done.items() if isinstance(result, dict)} == {0, 1, 2} - {bad}
+
+
+def test_after_an_error_runs_go_on_from_what_they_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = [config("er", s, 2) for s in range(3)]
+    attempts: list[tuple[list[int], bool]] = []
+
+    def execute(some: list[RunConfig], *_: Any, resume: bool, **__: Any) -> list[dict[str, Any]]:
+        attempts.append(([c.seed for c in some], resume))
+        if len(attempts) == 1:
+            raise RuntimeError("a passing trouble")
+        return [{"seed": c.seed} for c in some]
+
+    monkeypatch.setattr(gpu, "execute_together", execute)
+    store = RunStore(tmp_path)
+    store.prepare()
+    options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None, "stop": lambda: False}
+    assert len(dict(side_by_side(configs, range(3), store, at_once=3, **options))) == 3
+    assert attempts == [([0, 1, 2], False), ([0], True), ([1, 2], True)]

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from bcl.experiments.speed import speed_alone
+from bcl.experiments import speed_command
+from bcl.experiments.speed import Speed, speed_alone
 
 SMALL = ["--benchmark", "permuted-digits", "--device", "cpu", "--repeats", "2", "--tasks", "2"]
 
@@ -61,3 +62,20 @@ def test_a_process_of_its_own_measures_the_same_thing() -> None:
     (row,) = speed_alone("permuted-digits", "er", [1], "cpu", "fp32", 2, 2)
     assert (row.method, row.members) == ("er", 1)
     assert row.milliseconds > 0
+
+
+def test_a_method_that_cannot_be_measured_does_not_lose_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(benchmark: str, name: str, *_: object) -> list[Speed]:
+        if name == "gem":
+            raise RuntimeError("out of memory\nat great length")
+        return [Speed(name, 1, 10.0, 100.0, None, None, None, None, None)]
+
+    monkeypatch.setattr(speed_command, "speed", measure)
+    with pytest.raises(SystemExit) as ended:
+        speed_command.command("permuted-digits", ["er", "gem", "finetune"], "1", "cpu", "fp32", 2, None, True)
+    assert ended.value.code == 1
+    out, err = capsys.readouterr()
+    assert [row["method"] for row in json.loads(out)["rows"]] == ["er", "finetune"]
+    assert "gem could not be measured: out of memory\n" in err

@@ -118,16 +118,22 @@ def check_updates() -> None:
         before = snapshot(weights)
         assert all(kept.data_ptr() != own.data_ptr() for kept, own in zip(before, weights, strict=True))
         sgd_(weights, direction, 0.1)
-        sgd_(weights, direction, 0.3, carried)
+        taken = sgd_(weights, direction, 0.3, carried)
         after = snapshot(weights)
         interpolate_(before, weights, 0.7)
-        return [*before, *after, *weights, *direction, *carried]
+        between = snapshot(weights)
+        interpolate_(after, weights, 0.2)
+        return [*before, *after, *between, *weights, *direction, *carried, *taken]
 
     fused = run()
     with kernels.plain():
         plain = run()
     for one, other in zip(fused, plain, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-6)
+    for rate, end in ((0.0, 1e7), (1.0, 3.0)):  # exactly
+        fast = [torch.full((5,), 3.0, device=DEVICE)]
+        interpolate_([torch.full((5,), 1e7, device=DEVICE)], fast, rate)
+        assert fast[0].tolist() == [end] * 5
 
 
 def check_updates_that_are_refused() -> None:

@@ -185,7 +185,41 @@ def check_not_a_number() -> None:
             torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3, equal_nan=True)
 
 
-CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number"]
+def check_one_sample() -> None:
+    """Of which a channel has but one value: its own mean."""
+    from bcl.nets.layers import Conv2d
+
+    draw = torch.Generator().manual_seed(0)
+    conv = Conv2d(3, 4, 1, bias=False).to(DEVICE)
+    for groups in ((1,), (1, 3)):
+        x = torch.randn(sum(groups), 3, 1, 1, generator=draw).to(DEVICE).requires_grad_()
+        compare(both(partial(normed, conv, x, None, groups, False)))
+
+
+def check_unusual_layers() -> None:
+    """What the kernels do not know is left to torch."""
+    from bcl.nets import BatchNorm2d
+    from bcl.nets.layers import conv_norm, linear, max_pool
+
+    x, row = torch.rand(4, 4, 8, 8, device=DEVICE), torch.rand(4, 6, device=DEVICE)
+    for conv in (
+        nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"),
+        nn.Conv2d(4, 4, 3, padding=1, bias=True),
+        nn.Conv2d(4, 4, (3, 5), bias=False),
+        nn.Conv2d(4, 4, 3, (1, 2), bias=False),
+        nn.Conv2d(4, 4, 3, padding="same", bias=False),
+        nn.Conv2d(4, 4, 3, dilation=2, bias=False),
+        nn.Conv2d(4, 4, 3, groups=2, bias=False),
+    ):
+        layers = conv.to(DEVICE), BatchNorm2d(4).to(DEVICE)
+        compare(both(lambda layers=layers: [conv_norm(*layers, x)]))  # type: ignore[misc]
+    layer = nn.Linear(6, 3, bias=False).to(DEVICE)
+    compare(both(lambda: [linear(layer, row)]))
+    for pool in (nn.MaxPool2d(2), nn.MaxPool2d(3, 2, 1, ceil_mode=True), nn.MaxPool2d(3, 1, 1)):
+        compare(both(lambda pool=pool: [max_pool(pool, x)]))  # type: ignore[misc]
+
+
+CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number", "one_sample", "unusual_layers"]
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -87,3 +87,12 @@ def test_the_whole_state_has_the_statistics_and_not_the_counter():
     kept = {id(tensor) for tensor in whole_state(net)}
     expected = [*net.parameters(), net[1].running_mean, net[1].running_var]
     assert kept == {id(tensor) for tensor in expected}
+
+
+def test_what_is_carried_is_added_even_where_gradients_share_memory():
+    shared = torch.tensor([1.0, 2.0])
+    weights = [torch.zeros(2), torch.zeros(2), torch.zeros(2)]
+    direction = sgd_(weights, [shared, shared, torch.tensor(4.0).expand(2)], 0.5, [torch.tensor([10.0, 20.0])] * 3)
+    assert [w.tolist() for w in weights] == [[-5.5, -11.0], [-5.5, -11.0], [-7.0, -12.0]]
+    assert [d.tolist() for d in direction] == [[11.0, 22.0], [11.0, 22.0], [14.0, 24.0]]
+    assert shared.tolist() == [1.0, 2.0]

@@ -1,5 +1,6 @@
 """What may be answered, and that asking changes nothing."""
 
+import numpy as np
 import pytest
 import torch
 from tiny import METHODS_AND_SCENARIOS, same_state, state, tiny_learner, tiny_stream
@@ -121,3 +122,12 @@ def test_a_network_that_fails_leaves_the_mode_as_it_was(monkeypatch):
     with pytest.raises(RuntimeError, match="out of memory"):
         learner.predict(questions(learner), 0)
     assert all(m.training for m in learner.modules())
+
+
+def test_a_task_is_a_number_of_whatever_kind():
+    learner = tiny_learner("er", "mlp", "task")
+    x = tiny_stream(learner.setting)[0][0]
+    assert torch.equal(learner.predict(x, np.int64(1)), learner.predict(x, 1))
+    for t in (torch.tensor(1), torch.zeros(len(x), dtype=torch.long), 1.0, "1"):
+        with pytest.raises(InputError, match=r"is not one of 0\.\.2"):
+            learner.predict(x, t)

@@ -139,3 +139,15 @@ def test_the_old_network_is_the_one_of_the_last_boundary(name):
     assert not same_state(state(learner.net), ended)
     assert not set(learner.weights()) & set(learner.old.parameters())
     assert same_state(state(tiny_net("conv", learner.setting)), state(tiny_learner(name, "conv").old.net))
+
+
+@pytest.mark.parametrize("fisher", ["model", "data"])
+def test_ewc_of_a_network_with_parts_in_double_precision(fisher):
+    setting = tiny_setting("mlp", "task")
+    net = tiny_net("mlp", setting)
+    net.fc.double()
+    net.features = lambda x: torch.tanh(net.first(x)).double()
+    learner = EWC(net, setting, fisher=fisher)
+    for x, y, t in tiny_stream(setting)[:4]:
+        learner.observe(x, y, t)
+    assert all(f.sum() > 0 for f in learner.importance)

@@ -115,3 +115,24 @@ def test_a_learner_refuses_scenarios_that_are_not_its_own(name, monkeypatch):
         setting = tiny_setting("mlp", scenario)
         with pytest.raises(bcl.errors.InputError, match=f"does not learn {scenario}-incrementally.*{cls.scenarios[0]}"):
             cls(tiny_net("mlp", setting), setting)
+
+
+def test_weights_that_were_replaced_are_learnt():
+    learner = tiny_learner("er", "mlp", "task")
+    (x, y, t), *_ = tiny_stream(learner.setting)
+    learner.observe(x, y, t)
+    learner.load_state_dict({name: value.clone() for name, value in learner.state_dict().items()}, assign=True)
+    before = learner.net.fc.weight.clone()
+    learner.observe(x, y, t)
+    assert not torch.equal(learner.net.fc.weight, before)
+
+
+def test_what_is_frozen_in_the_middle_of_a_task_stays():
+    learner = tiny_learner("er", "mlp", "task")
+    (x, y, t), *_ = tiny_stream(learner.setting)
+    learner.observe(x, y, t)
+    before, other = learner.net.first.weight.clone(), learner.net.fc.weight.clone()
+    learner.net.first.requires_grad_(False)
+    learner.observe(x, y, t)
+    assert torch.equal(learner.net.first.weight, before)
+    assert not torch.equal(learner.net.fc.weight, other)
