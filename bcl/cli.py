@@ -26,7 +26,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(suite_app, name="suite")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoints of runs that were stopped.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="Seeds 0 to N-1.")]
 Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be repeated.")]
@@ -76,7 +76,12 @@ def run(
     tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
     memory: Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")] = None,
-    net: Annotated[str | None, typer.Option("--net", help="Network, instead of the benchmark's.")] = None,
+    net: Annotated[
+        str | None,
+        typer.Option(
+            "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
+        ),
+    ] = None,
     set_: Set = [],  # noqa: B006
     device: Device = "auto",
     precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
@@ -100,7 +105,7 @@ def run(
         out=out,
         resume=resume,
         workers=None if workers is None else _count("workers", workers),
-        save_every=save_every,
+        save_every=_seconds("save-every", save_every),
         scenario=scenario,
         tasks=tasks,
         samples=samples,
@@ -144,7 +149,7 @@ def tune(
         device=device,
         out=out or Path("runs/tune") / benchmark.replace(":", "-").replace("/", "-"),
         save=save,
-        workers=workers,
+        workers=None if workers is None else _count("workers", workers),
         as_json=json_,
     )
 
@@ -234,6 +239,12 @@ def _count(name: str, value: int) -> int:
     return value
 
 
+def _seconds(name: str, value: float) -> float:
+    if not value > 0:
+        raise InputError(f"--{name} is a number of seconds above 0, not {value}")
+    return value
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on standard error and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -252,16 +263,26 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if debug or not hasattr(error, "exit_code"):
             if type(error).__name__ in ("Abort", "Stopped"):
-                return _fail("stopped; the same command with --resume goes on", 130)
+                return _fail(_stopped(words), 130)
             raise
         return _usage(error, words)
     except KeyboardInterrupt:
-        return _fail("stopped; the same command with --resume goes on", 130)
+        return _fail(_stopped(words), 130)
+
+
+def _stopped(words: list[str]) -> str:
+    command = next((word for word in words if not word.startswith("-")), "")
+    if command == "run":
+        return "stopped; the same command with --resume goes on"
+    return "stopped; the same command goes on" if command in ("demo", "suite", "tune") else "stopped"
 
 
 def _usage(error: Any, words: list[str]) -> int:
-    """A mistake on the command line itself, as one line."""
+    """A mistake on the command line itself, as one line; a command without words, its help."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(message, file=sys.stderr)
+        return 2
     if message.startswith("No such command"):
         commands = error.ctx.command.list_commands(error.ctx)  # of the group in which it was looked for
         message = str(unknown("command", next((w for w in words if f"'{w}'" in message), ""), commands))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bcl.errors import InputError
+
+if TYPE_CHECKING:
+    from bcl.experiments.suite_command import Outcome
 
 app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
 
@@ -18,19 +21,22 @@ Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds 0 to N-1, inst
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: runs/NAME].")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Runs at once [default: cores].")]
+Precision = Annotated[str | None, typer.Option("--precision", help="As in `bcl run`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
 @app.command()
 def show(
     name: Name, seeds: Seeds = None, out: Out = None, device: Device = "auto", workers: Workers = None,
-    json_: Json = False,
+    precision: Precision = None, json_: Json = False,
 ) -> None:  # fmt: skip
     """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
     from bcl.experiments import suite_command
 
     workers = _count("workers", workers)
-    status = suite_command.show(name, seeds=_count("seeds", seeds), out=out, device=device, workers=workers)
+    status = suite_command.show(
+        name, seeds=_count("seeds", seeds), out=out, device=device, workers=workers, precision=precision
+    )
     if json_:
         print(json.dumps(status.to_json()))
         return
@@ -48,7 +54,7 @@ def run(
     out: Out = None,
     device: Device = "auto",
     workers: Workers = None,
-    precision: Annotated[str | None, typer.Option("--precision", help="As in `bcl run`.")] = None,
+    precision: Precision = None,
     save_every: Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")] = 60.0,
     log: Annotated[str, typer.Option("--log", help="tensorboard: live curves in DIR/tensorboard.")] = "",
     json_: Json = False,
@@ -58,7 +64,7 @@ def run(
     from bcl.experiments.local import Stopped
 
     try:
-        results, failures, where = suite_command.run(
+        outcome = suite_command.run(
             name,
             seeds=_count("seeds", seeds),
             out=out,
@@ -73,28 +79,28 @@ def run(
     except (Stopped, KeyboardInterrupt):
         print("bcl: stopped; the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
-    _print(results, failures, where, json_)
-    if failures:
+    _print(outcome, json_)
+    if outcome.failures:
         raise typer.Exit(1)
 
 
-def _print(results: list[dict[str, Any]], failures: list[tuple[str, str]], where: Path, as_json: bool) -> None:
-    from bcl.report.summary import summarize
+def _print(outcome: Outcome, as_json: bool) -> None:
+    from bcl.report import suite_table
 
-    summary = summarize(results)
     if as_json:
+        summary = suite_table.summary(outcome.results, outcome.labels)
         counted = [{**row, "seeds": len(row["seeds"]), "seed_list": row["seeds"]} for row in summary]
-        told = [{"run": what, "error": why} for what, why in failures]
-        print(json.dumps({"runs": results, "summary": counted, "failures": told}))
-    elif summary:
+        told = [{"run": what, "error": why} for what, why in outcome.failures]
+        print(json.dumps({"runs": outcome.results, "summary": counted, "failures": told}))
+    elif outcome.results:
         from rich.console import Console
 
         from bcl.report.text import table
 
-        Console().print(table(summary))
-    for what, why in failures:
+        Console().print(table(suite_table.lines(outcome.results, outcome.labels)))
+    for what, why in outcome.failures:
         print(f"bcl: not done: {what}: {why}", file=sys.stderr)
-    print(f"runs: {where}    page and tables: bcl report {where}", file=sys.stderr)
+    print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
 
 
 def _count(name: str, value: int | None) -> int | None:

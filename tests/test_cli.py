@@ -97,7 +97,7 @@ def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str
         (["run", "permuted-digits"], "METHOD"),
         (["run", "permuted-digits", "er", "--seeds", "0"], "seeds must be at least 1, not 0"),
         (["run", "permuted-digits", "er", "--seeds", "many"], "valid integer"),
-        (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is 0 or more"),
+        (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is a number from 0"),
         (["run", "permuted-digits", "er", "--seed", "1", "--seeds", "2"], "not both"),
         (["run", "permuted-digits", "er", "--tasks", "-1"], "1 to 10 learning tasks, not -1"),
         (["run", "permuted-digits", "er", "--tasks", "11"], "1 to 10 learning tasks, not 11"),

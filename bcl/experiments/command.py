@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import InputError, unknown
+from bcl.errors import InputError, MissingDataError, UserError, unknown
 from bcl.experiments.config import RunConfig
+from bcl.experiments.execute import try_out
 from bcl.experiments.local import run_all
 from bcl.experiments.progress import Watch
 from bcl.experiments.store import RunStore
@@ -35,15 +38,33 @@ def run(
         if name not in METHODS:
             raise unknown("method", name, METHODS)
     device = pick_device(device)
-    configs = [
-        RunConfig.resolve(benchmark, method, seed, device=device, **options)
-        for method in dict.fromkeys(methods)
-        for seed in seeds
-    ]
-    with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
-        return run_all(
-            configs, RunStore(out), workers=workers, resume=resume, save_every=save_every, report=watch
-        )  # fmt: skip
+    with contextlib.redirect_stdout(sys.stderr):  # a network of the user's may print
+        configs = [
+            _resolved(benchmark, method, seed, many=len(methods) > 1, device=device, **options)
+            for method in dict.fromkeys(methods)
+            for seed in seeds
+        ]
+        store = RunStore(out)
+        missing = [config for config in configs if store.result(config) is None]
+        try_out(missing)
+        again = 0 if resume else sum((store.directory(c) / "checkpoint.safetensors").exists() for c in missing)
+        if again:
+            print(f"runs that were stopped before begin anew: {again}; with --resume they would go on", file=sys.stderr)
+        with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
+            results = run_all(configs, store, workers=workers, resume=resume, save_every=save_every, report=watch)
+    for result in results:
+        if result.get("diverged"):
+            print(f"{result['method']} seed {result['seed']} diverged: its weights are not finite", file=sys.stderr)
+    return results
+
+
+def _resolved(benchmark: str, method: str, seed: int, many: bool, **options: Any) -> RunConfig:
+    try:
+        return RunConfig.resolve(benchmark, method, seed, **options)
+    except UserError as error:
+        if many and not isinstance(error, MissingDataError):
+            raise InputError(f"{method}: {error}") from error
+        raise
 
 
 def pick_device(name: str) -> str:

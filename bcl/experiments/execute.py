@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import bcl
-from bcl.errors import DamagedFileError, InputError
+from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.experiments.config import RunConfig
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.store import RunStore
@@ -74,6 +74,21 @@ def stream_of(config: RunConfig) -> Any:
     return benchmark(about.pop("benchmark")).stream(**about)
 
 
+def try_out(configs: Sequence[RunConfig]) -> None:
+    """Make a learner of every kind, so that a mistake shows before anything is written."""
+    import torch
+
+    for config in {(c.method, c.benchmark, c.scenario, c.net, c.memory, str(c.hyper)): c for c in configs}.values():
+        try:
+            learner_of(config, stream_of(config).setting, torch.device("cpu"))
+        except (MemoryError, RuntimeError, TypeError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise InputError(
+                f"{config.method} with {config.memory} slots per task cannot be made: {first_line(error)}"
+            ) from error
+
+
 def learner_of(config: RunConfig, setting: Any, device: Any) -> Any:
     """The run's learner, before it has learnt anything."""
     from bcl.learners import method
@@ -124,6 +139,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> dic
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "config": config.to_json(),
+        "diverged": not all(bool(weight.isfinite().all()) for weight in net.parameters()),
         "weights_sha256": engine.digest(net.state_dict()),
         "versions": _versions(torch.__version__),
         "hardware": _hardware(device),

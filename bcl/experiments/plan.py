@@ -59,6 +59,16 @@ def unique(planned: list[Planned]) -> list[RunConfig]:
     return list({config.id: config for one in planned for config in one.configs}.values())
 
 
+def labels(planned: list[Planned]) -> dict[str, list[str]]:
+    """What the suite calls every run, by its id: the labels of the lines that it belongs to, in the file's order."""
+    found: dict[str, list[str]] = {}
+    for one in planned:
+        for config in one.configs:
+            names = found.setdefault(config.id, [])
+            names += [one.line.label] if one.line.label not in names else []
+    return found
+
+
 def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
     """Write the plan beside the runs."""
     lines = [

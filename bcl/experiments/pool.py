@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -51,6 +51,19 @@ class Queue:
         return None
 
 
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """A process that is started within does not hear Ctrl-C until it has said what is to be done then."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     def __init__(self, store: RunStore, resume: bool, save_every: float, stop: Any):
         context = multiprocessing.get_context("spawn")
@@ -58,7 +71,8 @@ class Worker:
         self.process = context.Process(
             target=_serve, args=(theirs, store, resume, save_every, stop, os.getpid()), daemon=True
         )
-        self.process.start()
+        with _deaf():
+            self.process.start()
         theirs.close()
         self.index: int | None = None
 
@@ -126,6 +140,9 @@ def in_processes(
 def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, stop: Any, parent: int) -> None:
     """A worker's life: a run after another until the line is cut, be it that the parent ends or is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.dup2(2, 1)  # a user's network may print; standard output is the answer's
 
     def asked_to_stop() -> bool:
         if os.getppid() != parent:

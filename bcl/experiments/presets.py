@@ -21,7 +21,13 @@ def _tables() -> list[dict[str, dict[str, dict[str, Any]]]]:
     try:
         if OWN.is_file():
             texts.insert(0, OWN.read_text(encoding="utf-8"))
-        return [yaml.safe_load(text) or {} for text in texts]
+        tables = [yaml.safe_load(text) or {} for text in texts]
+        for table in tables:
+            methods = [by_method for scenarios in table.values() for by_method in scenarios.values()]
+            assert all(isinstance(values, dict) for by_method in methods for values in by_method.values())
+        return tables
+    except (AttributeError, AssertionError):
+        raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it") from None
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
 

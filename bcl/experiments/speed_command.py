@@ -41,12 +41,20 @@ def command(
         raise InputError(f"--members takes numbers such as 1,5,10, not '{members}'") from None
     if min(*counts, repeats, tasks or 1) < 1 or tasks == 0:
         raise InputError("--members, --repeats and --tasks must be at least 1")
+    most = BENCHMARKS[benchmark].learning_tasks
+    if tasks is not None and tasks > most:
+        raise InputError(f"{benchmark} has {most} tasks, not {tasks}")
+    home = BENCHMARKS[benchmark]
+    fit = [name for name in methods or METHODS if home.scenario in method(name).scenarios]
+    reason = f"not {home.scenario}-incrementally, as {benchmark} is learnt"
+    if not fit:
+        raise InputError(f"nothing to measure: {', '.join(methods)} learns, but {reason}; choose another --benchmark")
     device = pick_device(device)
     rows: list[Speed] = []
     failed = False
     for name in methods or METHODS:
-        if BENCHMARKS[benchmark].scenario not in method(name).scenarios:
-            print(f"{name} is left out: {method(name).refusal(BENCHMARKS[benchmark].scenario)}", file=sys.stderr)
+        if name not in fit:
+            print(f"{name} is left out: it learns, but {reason}", file=sys.stderr)
             continue
         print(f"measuring {name}", file=sys.stderr, flush=True)
         measure = speed if device == "cpu" else speed_alone

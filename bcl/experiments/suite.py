@@ -12,7 +12,9 @@ from typing import Any
 import yaml
 
 from bcl.errors import DamagedFileError, InputError, MissingDataError, unknown
+from bcl.experiments.precision import PRECISIONS
 from bcl.learners import METHODS
+from bcl.streams import SCENARIOS
 
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
@@ -20,14 +22,9 @@ RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "net", "set", "seeds"),
     *("precision", "label", "group"),
 )
-OPTIONS = (
-    "scenario",
-    "tasks",
-    "samples",
-    "memory",
-    "net",
-    "precision",
-)  # what RunConfig.resolve takes by the same name
+OPTIONS = ("scenario", "tasks", "samples", "memory", "net", "precision")  # RunConfig.resolve takes them by these names
+NUMBERS = ("tasks", "samples", "memory")  # those of them that are whole numbers: ACC can be drawn against them
+CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 
 
 @dataclass(frozen=True)
@@ -110,6 +107,10 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
         tables = yaml.safe_load(files("bcl").joinpath("suites/published.yaml").read_text(encoding="utf-8"))
         if content["published"] not in tables:
             raise InputError(f"{where}: {unknown('published table', content['published'], tables)}")
+    if content.get("axis"):
+        known = dict.fromkeys((*NUMBERS, *(name for line in lines for name in line.overrides)))
+        if content["axis"] not in known:
+            raise InputError(f"{where}: {unknown('axis', content['axis'], known)}")
     return Suite(
         name,
         content.get("title", name),
@@ -123,7 +124,8 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
 def _lines(block: dict[str, Any], place: str, common: int, seeds: int | None) -> Iterator[Line]:
     """Every combination of the benchmarks, methods and settings that a block lists."""
     if ("method" in block) == ("methods" in block):
-        raise InputError(f"{place}: give `methods: [...]` or `method: ...`")
+        both = ", not both" if "method" in block else ""
+        raise InputError(f"{place}: give `methods: [...]` or `method: ...`{both}")
     methods = _names(block.get("methods", block.get("method")), f"{place}: methods")
     for method in methods:
         if method not in METHODS:
@@ -131,16 +133,16 @@ def _lines(block: dict[str, Any], place: str, common: int, seeds: int | None) ->
     if "benchmark" not in block:
         raise InputError(f"{place}: `benchmark` is missing")
     overrides = block.get("set", {})
-    if not isinstance(overrides, dict):
+    if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
         raise InputError(f"{place}: `set` must be a mapping of hyper-parameters")
-    axes = {key: block[key] if isinstance(block[key], list) else [block[key]] for key in OPTIONS if key in block}
+    axes = {key: _values(block[key], key, place) for key in OPTIONS if key in block}
     count = seeds or _count(block.get("seeds", common), f"{place}: seeds")
     for benchmark in _names(block["benchmark"], f"{place}: benchmark"):
         for method in methods:
             for values in product(*axes.values()):
                 options = dict(zip(axes, values, strict=True))
-                group = str(block.get("group", benchmark))
-                yield Line(group, str(block.get("label", method)), benchmark, method, count, options, overrides)
+                group, label = _text(block, "group", benchmark, place), _text(block, "label", method, place)
+                yield Line(group, label, benchmark, method, count, options, overrides)
 
 
 def _known_keys(content: Mapping[Any, Any], known: Sequence[str], place: str) -> None:
@@ -156,7 +158,41 @@ def _names(value: Any, place: str) -> list[str]:
     return names
 
 
+def _values(value: Any, key: str, place: str) -> list[Any]:
+    """What a block gives for a setting, as a list; each must be of the setting's kind."""
+    values = value if isinstance(value, list) else [value]
+    wrong = ["an empty list"] if not values else [repr(one) for one in values if not _fits(one, key)]
+    if wrong:
+        raise InputError(f"{place}: {key} must be {_allowed(key)} (or a list of them), not {wrong[0]}")
+    return values
+
+
+def _fits(value: Any, key: str) -> bool:
+    if key in NUMBERS:
+        return _is_count(value) or (key == "samples" and value is None)  # None: all there are
+    return isinstance(value, str) and (value in CHOICES[key] if key in CHOICES else bool(value))
+
+
+def _allowed(key: str) -> str:
+    if key in NUMBERS:
+        return "a whole number of at least 1"
+    *others, last = CHOICES.get(key, ("the name of a network",))
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _text(block: dict[str, Any], key: str, default: str, place: str) -> str:
+    """A name that the file gives; a number will do, while what YAML reads as a truth value or a list is a mistake."""
+    value = block.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{place}: {key} must be text, not {value!r}; put it in quotes")
+    return str(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
 def _count(value: Any, place: str) -> int:
-    if type(value) is not int or value < 1:
+    if not _is_count(value):
         raise InputError(f"{place} must be a whole number of at least 1, not {value!r}")
-    return value
+    return int(value)

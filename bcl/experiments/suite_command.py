@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bcl.errors import InputError, unknown
 from bcl.experiments.command import pick_device
 from bcl.experiments.config import RunConfig
 from bcl.experiments.estimate import Estimate
 from bcl.experiments.local import cores, run_all
-from bcl.experiments.plan import Planned, plan, save_record, unique
+from bcl.experiments.plan import Planned, labels, plan, save_record, unique
 from bcl.experiments.pool import Report
 from bcl.experiments.progress import Watch
 from bcl.experiments.store import RunStore
@@ -22,6 +22,13 @@ from bcl.experiments.suite import Suite, load
 ENGINES = ("local", "ray")
 LOGS = ("", "tensorboard")
 Failures = list[tuple[str, str]]  # what, why
+
+
+class Outcome(NamedTuple):
+    results: list[dict[str, Any]]
+    failures: Failures
+    where: Path  # the store
+    labels: dict[str, list[str]]  # what the suite calls every run, by its id
 
 
 def place(name: str, out: Path | None) -> Path:
@@ -85,10 +92,14 @@ class Status:
         return [(config.id, self.store.failure(config) or "") for config in failed]
 
 
-def show(name: str, *, seeds: int | None, out: Path | None, device: str, workers: int | None) -> Status:
+def show(
+    name: str, *, seeds: int | None, out: Path | None, device: str, workers: int | None, **options: Any
+) -> Status:  # fmt: skip
+    """How a suite stands; `options` as for `run`, since they are part of what a run is."""
     device = pick_device(device)
     suite = load(name, seeds)
-    return Status(suite, plan(suite, device), RunStore(place(name, out)), device, workers or _workers(device))
+    planned = plan(suite, device, **_given(options))
+    return Status(suite, planned, RunStore(place(name, out)), device, workers or _workers(device))
 
 
 def run(
@@ -103,8 +114,8 @@ def run(
     save_every: float,
     log: str,
     **options: Any,
-) -> tuple[list[dict[str, Any]], Failures, Path]:
-    """Run what is missing. A run that fails is recorded and the others go on; returns results and failures."""
+) -> Outcome:
+    """Run what is missing. A run that fails is recorded and the others go on."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if log not in LOGS:
@@ -113,7 +124,7 @@ def run(
         raise InputError("--address is for --engine ray")
     device = pick_device(device)
     suite, store = load(name, seeds), RunStore(place(name, out))
-    planned = plan(suite, device, **{key: value for key, value in options.items() if value is not None})
+    planned = plan(suite, device, **_given(options))
     store.prepare()
     save_record(store, suite, planned)
     status = Status(suite, planned, store, device, workers or _workers(device))
@@ -141,7 +152,7 @@ def run(
         else:
             results = run_all(configs, store, report=report, **shared)
     failures += [(f"{one.line.group}, {one.line.label}", one.problem) for one in planned if one.problem]
-    return results, failures, store.root
+    return Outcome(results, failures, store.root, labels(planned))
 
 
 def _in_order(status: Status) -> list[RunConfig]:
@@ -149,6 +160,10 @@ def _in_order(status: Status) -> list[RunConfig]:
     a line stay together, for those that can share a GPU."""
     lines = sorted(status.planned, key=lambda one: -status.estimate.seconds(one, status.device))
     return unique(lines)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _workers(device: str) -> int:

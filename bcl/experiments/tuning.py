@@ -21,6 +21,7 @@ from bcl.experiments.local import cores, run_all
 from bcl.experiments.locks import exclusively
 from bcl.experiments.progress import Watch
 from bcl.experiments.store import RunStore
+from bcl.learners import METHODS
 from bcl.streams import benchmark as find_benchmark
 
 SEARCHES = ("grid", "optuna")
@@ -135,6 +136,11 @@ def command(
         raise unknown("search", search, SEARCHES)
     home = find_benchmark(benchmark)
     scenario = scenario or home.scenario
+    for method in methods:
+        if method not in METHODS:
+            raise unknown("method", method, METHODS)
+    if save.is_dir():
+        raise InputError(f"--save takes a file, and {save} is a directory")
     device = pick_device(device)
     found = {
         method: tune(

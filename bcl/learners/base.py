@@ -43,6 +43,8 @@ class Learner(nn.Module):
         super().__init__()
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))
+        if not any(p.requires_grad for p in net.parameters()):
+            raise InputError(f"{type(net).__name__} has no parameter that can be trained")
         self.net, self.setting = net, setting
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.visible: Tensor

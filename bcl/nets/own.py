@@ -58,5 +58,8 @@ def make(name: str, setting: Setting) -> nn.Module:
 
 def source(name: str) -> bytes:
     """The text of the module that the function is in: what a run's name depends on."""
-    path = inspect.getsourcefile(inspect.unwrap(find(name)))
+    try:
+        path = inspect.getsourcefile(inspect.unwrap(find(name)))
+    except TypeError:  # of something that is not written in Python
+        raise InputError(f"--net {name} is not a function of yours: it has no Python source") from None
     return Path(path).read_bytes() if path else b""

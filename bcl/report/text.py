@@ -24,7 +24,7 @@ def table(summary: Sequence[Line]) -> Table:
     groups = _groups(summary)
     title = " · ".join(groups[0][0]) if len(groups) == 1 else None
     result = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
-    result.add_column(Text(HEADINGS[0]))
+    result.add_column(Text(HEADINGS[0]), overflow="fold")  # what tells two lines apart may stand at a name's end
     for heading in HEADINGS[1:]:
         result.add_column(Text(heading), justify="right", no_wrap=True)
     for name, lines in groups:
@@ -32,7 +32,7 @@ def table(summary: Sequence[Line]) -> Table:
             result.add_row(Text(" · ".join(name), style="italic"), end_section=False)
         leader = _best(lines)
         for position, line in enumerate(lines):
-            cells = [Text(cell) for cell in _cells(line)]  # Text: a name is never markup
+            cells = [Text(cell) for cell in _cells(line, lines)]  # Text: a name is never markup
             if line is leader:
                 cells[1].stylize("bold")
             bound = line["method"] == UPPER_BOUND
@@ -47,7 +47,7 @@ def markdown(summary: Sequence[Line]) -> str:
         leader = _best(lines)
         rows = ["| " + " | ".join(HEADINGS) + " |", "|:---|" + "---:|" * (len(HEADINGS) - 1)]
         for line in lines:
-            cells = [_plain(cell) for cell in _cells(line)]
+            cells = [_plain(cell) for cell in _cells(line, lines)]
             if line is leader:
                 cells[1] = f"**{cells[1]}**"
             rows.append("| " + " | ".join(cells) + " |")
@@ -75,12 +75,19 @@ def _groups(summary: Sequence[Line]) -> list[tuple[tuple[str, str], list[Line]]]
     return [(name, list(lines)) for name, lines in groupby(summary, key=key)]
 
 
-def _cells(line: Line) -> list[str]:
+def _name(line: Line, lines: Sequence[Line]) -> str:
+    """The line's label, else its method; behind it what tells it from the others of that name."""
+    label = line.get("label")
+    shared = label and len({other["method"] for other in lines if other.get("label") == label}) > 1
+    more = ", ".join(filter(None, [line["method"] if shared else "", line.get("variant", "")]))
+    return f"{label or line['method']} ({more})" if more else label or line["method"]
+
+
+def _cells(line: Line, lines: Sequence[Line]) -> list[str]:
     seeds = len(line["seeds"])
-    name = f"{line['method']} ({line['variant']})" if line.get("variant") else line["method"]
     measures = [mean_std(line[measure], seeds) for measure in ("acc", "fm", "la")]
     seconds = line.get("seconds")
-    return [name, *measures, str(seeds), number(seconds["mean"], 1) if seconds else NOTHING]
+    return [_name(line, lines), *measures, str(seeds), number(seconds["mean"], 1) if seconds else NOTHING]
 
 
 def _best(lines: Sequence[Line]) -> Line | None:

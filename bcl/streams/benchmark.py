@@ -58,8 +58,8 @@ class Benchmark:
             raise InputError(f"{self.name} has 1 to {available} {kind} tasks, not {tasks}")
         if samples is not None and samples < 1:
             raise InputError(f"samples must be at least 1 per task, not {samples}")
-        if seed < 0:
-            raise InputError(f"a seed is 0 or more, not {seed}")
+        if not 0 <= seed < 2**63:
+            raise InputError(f"a seed is a number from 0 to 2^63 - 1, not {seed}")
         dataset = self.load()
         plans = self._plans(dataset, seed, part, tasks, samples)
         scenario = self.scenario if scenario is None else scenario

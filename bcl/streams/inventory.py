@@ -54,13 +54,14 @@ def show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, header_style="dim", pad_edge=False)
+    table = Table(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
     for column in ("name", "train", "test", "classes", "shape", "MiB", "from", "date"):
         right = column in ("train", "test", "classes", "MiB")
-        table.add_column(column, justify="right" if right else "left", no_wrap=column in ("name", "date"))
+        wraps = column in ("name", "from")  # where the line is short, numbers, shapes and dates stay whole
+        table.add_column(column, justify="right" if right else "left", no_wrap=not wraps, overflow="fold")
     for row in rows:
         if not row["present"]:
-            table.add_row(row["name"], "-", "-", "-", "-", "-", row.get("problem") or f"missing: {row['hint']}", "")
+            table.add_row(row["name"], "-", "-", "-", "-", "-", "damaged" if "problem" in row else "missing", "")
             continue
         counts = row["counts"]
         table.add_row(
@@ -73,5 +74,9 @@ def show(rows: list[dict[str, Any]]) -> None:
             row["date"][:10],
         )
     console = Console()
-    console.print(f"cache: {root()}", highlight=False)
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}  # paths and commands stay whole
+    console.print(f"cache: {root()}", **plain)
     console.print(table)
+    for row in rows:
+        if not row["present"]:
+            console.print(row.get("problem") or f"{row['name']} is missing: {row['hint']}", **plain)

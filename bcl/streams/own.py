@@ -80,6 +80,7 @@ def load(entry: str) -> TaskedDataset:
 
 def from_tasked(name: str, data: TaskedDataset, **settings: Any) -> OwnBenchmark:
     """A benchmark of a data set that knows its tasks; `settings` are fields of Benchmark."""
+    check_layout(name, data.train_x.shape)
     labels, tasks = {"train": data.train_y, "test": data.test_y}, {"train": data.train_task, "test": data.test_task}
     check_tasks(name, data.classes, labels, tasks)
     count = 1 + int(data.train_task.max())
@@ -105,6 +106,15 @@ def check_tasks(name: str, classes: Sequence[str], labels: dict[str, Array], tas
             c = min(seen ^ asked)
             lacking = "test" if c in seen else "training"
             raise InputError(f"{name}: task {t + 1} has no {lacking} samples of class '{classes[c]}'")
+
+
+def check_layout(name: str, shape: Sequence[int]) -> None:
+    """Images have their channels first; with the channels last they would pass for a long list of numbers."""
+    if len(shape) == 4 and min(shape[1:3]) > 4 and shape[3] in (1, 3, 4):
+        raise InputError(
+            f"{name}: x of shape {tuple(shape)} has its channels last; images are [n, channels, height, width]: "
+            "take x.transpose(0, 3, 1, 2), or x.reshape(len(x), -1) if they are no images"
+        )
 
 
 def number_classes(labels: Sequence[Any], tasks: Array) -> tuple[list[Any], dict[Any, int]]:

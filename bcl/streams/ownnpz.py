@@ -17,12 +17,18 @@ from bcl.streams.content import SPLITS, Content
 from bcl.streams.dataset import Array
 from bcl.streams.draft import Rows, storing
 from bcl.streams.importing import store
-from bcl.streams.own import check_tasks, number_classes
+from bcl.streams.own import check_layout, check_tasks, number_classes
 from bcl.streams.progress import progress
 from bcl.streams.source import reading
 
 ARRAYS = ("x", "y", "task", "split")
+KINDS = {  # of numpy's dtypes, in words, and what makes them of Python objects
+    "y": ("iubUS", "whole numbers or names", "y.astype(str) or y.astype(int)"),
+    "task": ("iu", "whole numbers", "task.astype(int)"),
+    "split": ("iubUS", "train or test (or 0 or 1)", "split.astype(str)"),
+}
 LABEL_LIMIT = 1 << 30
+BLOCK = 128 << 20  # bytes of a Fortran-ordered x that are held at a time
 
 
 def cached(path: str) -> str:
@@ -45,8 +51,6 @@ def cached(path: str) -> str:
         for name, values in (("y", y), ("task", task), ("split", split)):
             if len(values) != shape[0]:
                 raise InputError(f"{file}: {shape[0]} samples in x and {len(values)} values in {name} do not match")
-        if task.dtype.kind not in "iu":
-            raise InputError(f"{file}: task must be whole numbers, not {task.dtype}")
         task = np.unique(task, return_inverse=True)[1].astype(np.int64)  # 1, 2, 5 are the tasks 0, 1, 2
         names, columns = number_classes(y.tolist(), task)
         numbers = np.array([columns[label] for label in y.tolist()], dtype=np.int64)
@@ -66,10 +70,15 @@ def cached(path: str) -> str:
 def _small(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
     if archive.getinfo(f"{name}.npy").file_size > LABEL_LIMIT:
         raise InputError(f"{path}: {name} is larger than any list of labels; refused")
+    file, shape, _, dtype = _open(archive, name)
+    file.close()
+    kinds, words, mended = KINDS[name]
+    if dtype.hasobject:
+        raise InputError(f"{path}: {name} holds Python objects; save it as {mended}")
+    if len(shape) != 1 or dtype.kind not in kinds:
+        raise InputError(f"{path}: {name} must be one row of {words}, not {dtype} {shape}")
     with archive.open(f"{name}.npy") as file:
         values: Array = np.lib.format.read_array(file, allow_pickle=False)
-    if values.ndim != 1 or values.dtype.kind not in "iubUS":
-        raise InputError(f"{path}: {name} must be one row of whole numbers or names, not {values.dtype} {values.shape}")
     return values
 
 
@@ -82,8 +91,9 @@ def _in_test(path: Path, split: Array) -> Array:
     return np.array([words[word] for word in found], dtype=bool)
 
 
-def _open_x(archive: zipfile.ZipFile) -> tuple[IO[bytes], tuple[int, ...], bool, np.dtype[Any]]:
-    file = archive.open("x.npy")
+def _open(archive: zipfile.ZipFile, name: str) -> tuple[IO[bytes], tuple[int, ...], bool, np.dtype[Any]]:
+    """An array's file at its first value, and the header: shape, whether in Fortran order, dtype."""
+    file = archive.open(f"{name}.npy")
     version = np.lib.format.read_magic(file)
     read: Callable[..., Any] = np.lib.format.read_array_header_1_0
     if version != (1, 0):
@@ -93,10 +103,11 @@ def _open_x(archive: zipfile.ZipFile) -> tuple[IO[bytes], tuple[int, ...], bool,
 
 
 def _header(path: Path, archive: zipfile.ZipFile) -> tuple[tuple[int, ...], str]:
-    file, shape, fortran, dtype = _open_x(archive)
+    file, shape, _, dtype = _open(archive, "x")
     with file:
-        if fortran or len(shape) < 2 or 0 in shape:
-            raise InputError(f"{path}: x must be a C-ordered array of samples [n, ...], not one of shape {shape}")
+        if len(shape) < 2 or 0 in shape:
+            raise InputError(f"{path}: x must be an array of samples [n, ...], not one of shape {shape}")
+        check_layout(str(path), shape)
         if dtype != np.uint8 and dtype.kind != "f":
             raise InputError(f"{path}: x must be uint8 or floating point, not {dtype}")
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -121,15 +132,36 @@ def _writer(path: Path, archive: zipfile.ZipFile, in_test: Array) -> Callable[[d
 
 
 def _parts(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:
-    file, shape, _, dtype = _open_x(archive)
+    """A few rows at a time, with the number of the first: as bytes, or as float32."""
+    with reading(path):
+        for start, values in _rows(archive):
+            if values.dtype.kind == "f":
+                with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and refused
+                    values = values.astype(np.float32)
+                if not np.isfinite(values).all():
+                    raise InputError(f"{path}: x contains NaN or infinite values (as float32)")
+            yield start, values
+
+
+def _rows(archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:
+    file, shape, fortran, dtype = _open(archive, "x")
     stride = int(np.prod(shape[1:])) * dtype.itemsize
-    step = max(1, (8 << 20) // stride)
-    with file, reading(path):
+    step = max(1, (BLOCK if fortran else 8 << 20) // stride)
+    with file:
         for start in range(0, shape[0], step):
             count = min(step, shape[0] - start)
-            values = np.frombuffer(file.read(count * stride), dtype).reshape(count, *shape[1:])
-            if dtype.kind == "f":
-                values = values.astype(np.float32)
-                if not np.isfinite(values).all():
-                    raise InputError(f"{path}: x contains NaN or infinite values")
-            yield start, values
+            if fortran:
+                yield start, _fortran_rows(archive, start, count)
+            else:
+                yield start, np.frombuffer(file.read(count * stride), dtype).reshape(count, *shape[1:])
+
+
+def _fortran_rows(archive: zipfile.ZipFile, start: int, count: int) -> Array:
+    """The file has the first value of every sample, then every second one: one pass over it for these rows."""
+    file, shape, _, dtype = _open(archive, "x")
+    columns = np.empty((int(np.prod(shape[1:])), count), dtype)
+    with file:
+        for column in columns:
+            whole = np.frombuffer(file.read(shape[0] * dtype.itemsize), dtype, shape[0])
+            column[:] = whole[start : start + count]
+    return columns.T.reshape(count, *shape[1:], order="F")

@@ -65,6 +65,7 @@ def test_lists_are_combined_and_seeds_overridden() -> None:
         ("runs: [{benchmark: split-digits, methods: [er], memroy: 3}]", "runs 1: unknown key 'memroy'"),
         ("runs: [{benchmark: split-digits, methods: [err]}]", "unknown method 'err'"),
         ("runs: [{benchmark: split-digits}]", "give `methods: [...]` or `method: ...`"),
+        ("runs: [{benchmark: split-digits, method: er, methods: [er]}]", "or `method: ...`, not both"),
         ("runs: [{methods: [er]}]", "`benchmark` is missing"),
         ("runs: [3]", "runs 1: must be a mapping"),
         ("{runs: [{benchmark: split-digits, methods: [er]}], seeds: 0}", "seeds must be a whole number of at least 1"),

@@ -94,6 +94,42 @@ def test_a_run_that_fails_is_recorded_and_named_and_the_others_go_on(
     assert not (Path("runs/small") / run / "error.json").exists()
 
 
+def test_show_finds_what_was_run_with_another_precision(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.yaml").write_text("{seeds: 1, runs: [{benchmark: split-digits, method: finetune, samples: 20}]}")
+    assert main(["suite", "run", "one.yaml", "--workers", "1", "--device", "cpu", "--precision", "bf16"]) == 0
+    capsys.readouterr()
+    assert show(capsys, "one.yaml", "--device", "cpu")["runs"] == {"total": 1, "missing": 1}
+    assert show(capsys, "one.yaml", "--device", "cpu", "--precision", "bf16")["runs"] == {"total": 1, "done": 1}
+
+
+LABELLED = """
+seeds: 1
+runs:
+  - {benchmark: split-digits, method: bcl-dual, samples: 20, memory: [10, 20]}
+  - {benchmark: split-digits, method: bcl-dual, samples: 20, label: no distillation, set: {distill_weight: 0}}
+"""
+
+
+def test_the_table_and_the_json_call_a_line_by_its_label(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("mine.yaml").write_text(LABELLED)
+    assert main(["suite", "run", "mine.yaml", "--workers", "1", "--device", "cpu"]) == 0
+    cells = [line.split("│")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert cells == ["bcl-dual (memory=10)", "bcl-dual (memory=20)", "no distillation"]
+    assert main(["suite", "run", "mine.yaml", "--workers", "1", "--device", "cpu", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert {line["variant"].split(", ")[0]: line.get("label") for line in summary} == {
+        "distill_weight=0": "no distillation",
+        "distill_weight=100": None,
+    }
+
+
 NETS = """
 import os, signal
 import torch

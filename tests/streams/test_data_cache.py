@@ -190,6 +190,22 @@ def test_a_damaged_entry_hides_no_other(mnist, cache_root, capsys):
     assert "hint" in rows["cub"]
 
 
+def test_a_short_line_cuts_no_number(mnist, cache_root, monkeypatch, capsys):
+    """Beside an entry with a long name; the commands below the table stay whole as well."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = (cache_root / "mnist" / "manifest.json").read_text()
+    about = {**json.loads(text), "counts": {"train": 1_234_567, "test": 60_000}, "shape": [3, 224, 224]}
+    (cache_root / "own" / "folder-0123456789abcdef").mkdir(parents=True)
+    (cache_root / "own" / "folder-0123456789abcdef" / "manifest.json").write_text(json.dumps(about))
+    assert main(["data", "status"]) == 0
+    table, hints = capsys.readouterr().out.split("cifar10 is missing: ")
+    assert "…" not in table
+    assert all(len(line) <= 80 for line in table.splitlines()[1:])  # the first line is the path of the cache
+    for cell in ("classes", "1x28x28", "1,234,567", "60,000", "3x224x224", about["date"][:10]):
+        assert cell in table
+    assert hints.startswith("`bcl data fetch cifar10` downloads it, `bcl data import cifar10 PATH` takes a copy")
+
+
 def test_what_a_killed_process_left_is_swept(mnist, cache_root, tmp_path):
     host = draft.socket.gethostname()
     dead, alive = cache_root / f".writing-{host}-999999999-ab", cache_root / f".writing-{host}-{os.getppid()}-ab"

@@ -5,7 +5,8 @@ import pytest
 from data_makers import snapshot
 
 from bcl.cli import main
-from bcl.streams import benchmark
+from bcl.errors import InputError
+from bcl.streams import benchmark, from_samples
 
 
 def save(path, **changes):
@@ -39,6 +40,36 @@ def test_uint8_arrays_stay_bytes(cache_root, tmp_path):
     assert home.net == "resnet18-reduced"
 
 
+@pytest.mark.parametrize("shape", [(40, 5), (40, 3, 5, 4)])
+@pytest.mark.parametrize("dtype", ["float64", "uint8"])
+def test_the_order_in_memory_does_not_matter(cache_root, tmp_path, monkeypatch, shape, dtype):
+    """A pandas table is often Fortran-ordered; it is read in several passes where it is large."""
+    monkeypatch.setattr("bcl.streams.ownnpz.BLOCK", 7 * 60 * 8)
+    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    row, column = (
+        benchmark(save(tmp_path / f"{order}.npz", x=np.asarray(x, order=order))).data for order in ("C", "F")
+    )
+    assert row.digest == column.digest
+    assert np.array_equal(column.train_x, x[np.arange(40) % 5 >= 2])
+    assert np.array_equal(column.test_x, x[np.arange(40) % 5 < 2])
+
+
+@pytest.mark.parametrize("shape", [(40, 20, 20), (40, 4, 20, 3), (40, 20, 4, 1), (40, 20, 20, 2), (40, 20, 20, 1, 3)])
+def test_other_layouts_are_lists_of_numbers(cache_root, tmp_path, shape):
+    assert benchmark(save(tmp_path / "a.npz", x=np.zeros(shape, np.uint8))).net == "mlp"
+
+
+def test_a_channel_axis_makes_images(cache_root, tmp_path):
+    assert benchmark(save(tmp_path / "a.npz", x=np.zeros((40, 20, 20), np.uint8)[:, None])).net == "resnet18-reduced"
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_channels_come_first_in_python_too(channels):
+    samples = [(np.zeros((5, 6, channels)), c, 0) for c in (0, 1)]
+    with pytest.raises(InputError, match=rf"\(2, 5, 6, {channels}\) has its channels last"):
+        from_samples(samples, samples)
+
+
 def test_tuning_on_own_data_never_sees_a_test_sample(cache_root, tmp_path):
     home = benchmark(save(tmp_path / "a.npz"))
     test = {float(v) for t in range(2) for v in home.stream(0).test(t)[0][:, 0]}
@@ -50,16 +81,25 @@ def test_tuning_on_own_data_never_sees_a_test_sample(cache_root, tmp_path):
         assert not (learnt | judged) & test
 
 
+OBJECTS = np.array(["a", 1] * 20, dtype=object)  # as pandas gives names
+LAST = np.zeros((40, 20, 20, 3), np.uint8)  # the channels last
+
 BAD = {
     "no array 'task'": lambda p: np.savez(p, x=np.zeros((2, 2)), y=np.zeros(2, int), split=np.zeros(2, int)),
     "40 samples in x and 39 values in y do not match": lambda p: save(p, y=np.zeros(39, int)),
     "split must be train or test": lambda p: save(p, split=np.full(40, "valid")),
-    "task must be whole numbers": lambda p: save(p, task=np.full(40, "a")),
-    "y must be one row": lambda p: save(p, y=np.zeros((40, 1), int)),
+    "task must be one row of whole numbers, not <U1 (40,)": lambda p: save(p, task=np.full(40, "a")),
+    "task must be one row of whole numbers, not float64 (40,)": lambda p: save(p, task=np.zeros(40)),
+    "y must be one row of whole numbers or names, not int64 (40, 1)": lambda p: save(p, y=np.zeros((40, 1), np.int64)),
+    "split must be one row of train or test (or 0 or 1), not float64": lambda p: save(p, split=np.zeros(40)),
     "x must be uint8 or floating point": lambda p: save(p, x=np.zeros((40, 4), np.int64)),
-    "must be a C-ordered array": lambda p: save(p, x=np.asfortranarray(np.zeros((40, 4)))),
+    "x must be an array of samples [n, ...], not one of shape (40,)": lambda p: save(p, x=np.zeros(40)),
     "NaN": lambda p: save(p, x=np.full((40, 4), np.nan)),
-    "Object arrays cannot be loaded": lambda p: save(p, y=np.array([{}] * 40, dtype=object)),
+    "infinite values (as float32)": lambda p: save(p, x=np.full((40, 4), 1e300)),
+    "y holds Python objects; save it as y.astype(str) or y.astype(int)\n": lambda p: save(p, y=OBJECTS),
+    "task holds Python objects; save it as task.astype(int)\n": lambda p: save(p, task=OBJECTS),
+    "split holds Python objects; save it as split.astype(str)\n": lambda p: save(p, split=OBJECTS),
+    "images are [n, channels, height, width]: take x.transpose(0, 3, 1, 2)": lambda p: save(p, x=LAST),
     "task 1 has no test samples of class '9'": lambda p: save(p, y=np.r_[[7, 3, 9], np.tile([3, 7], 19)[:37]]),
     "task 2 has no training samples of class '3'": lambda p: save(
         p, split=np.where((np.arange(40) >= 20) | (np.arange(40) % 5 < 2), "test", "train")

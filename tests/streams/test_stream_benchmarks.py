@@ -137,7 +137,7 @@ def test_classes_in_order_where_the_benchmark_says_so():
     ({"tasks": 11}, "learning tasks, not 11"),
     ({"tasks": 6, "part": "tune"}, "tuning tasks, not 6"),
     ({"samples": 0}, "samples must be at least 1"),
-    ({"seed": -1}, "a seed is 0 or more"),
+    ({"seed": -1}, "a seed is a number from 0"),
     ({"memory": 0}, "memory must be at least 1"),
 ])  # fmt: skip
 def test_bad_numbers_are_refused(name, values, reason):
