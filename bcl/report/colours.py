@@ -14,7 +14,7 @@ COLOURS = {
     "finetune": "#8b93a1",
     "offline": "#1f2937",
     # regularization and distillation: yellow and rose
-    "lwf": "#c9a800",
+    "lwf": "#aab41f",
     "ewc": "#8a7300",
     "icarl": "#d98cb3",
     "kdr": "#a84a7f",
