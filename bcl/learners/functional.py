@@ -59,10 +59,12 @@ def sgd_(
         if not _fused("sgd", parameters, direction, rate):
             torch._foreach_add_(list(parameters), list(direction), alpha=-rate)
         return direction
-    sums = [torch.empty_like(tensor) for tensor in parameters]
-    if not _fused("carry", parameters, direction, rate, carried, sums):
-        sums = list(torch._foreach_add(list(direction), list(carried)))
-        torch._foreach_add_(list(parameters), sums, alpha=-rate)
+    if fused(parameters[0]):
+        sums = [torch.empty_like(tensor) for tensor in parameters]
+        if _fused("carry", parameters, direction, rate, carried, sums):
+            return sums
+    sums = list(torch._foreach_add(list(direction), list(carried)))
+    torch._foreach_add_(list(parameters), sums, alpha=-rate)
     return sums
 
 
