@@ -79,6 +79,14 @@ def _with_task(dataset: Any, task_of: dict[int, int]) -> Iterator[tuple[Any, Any
             yield x, int(y), task_of[int(y)]
 
 
+def _float32(split: str, x: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and refused
+        x = x.astype(np.float32)
+    if not np.isfinite(x).all():
+        raise InputError(f"{split}: samples contain NaN or infinite values (as float32)")
+    return x
+
+
 def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
     xs: list[Array] = []
     ys: list[Array] = []
@@ -91,7 +99,7 @@ def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
             raise InputError(f"{split}: {x.shape} samples need as many whole-number labels, not {y.dtype} {y.shape}")
         if xs and (x.shape[1:] != xs[0].shape[1:]):
             raise InputError(f"{split}: samples of shape {x.shape[1:]} among samples of shape {xs[0].shape[1:]}")
-        xs.append(x if x.dtype == np.uint8 else x.astype(np.float32))
+        xs.append(x if x.dtype == np.uint8 else _float32(split, x))
         ys.append(y.astype(np.int64))
         ts.append(np.full(len(y), int(t)))
     if not xs:

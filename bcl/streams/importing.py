@@ -70,7 +70,7 @@ def store(
     """Write a content into the cache. `extra`: further arrays, such as the task of each sample."""
     counts = {split: len(content.labels[split]) for split in SPLITS}
     with Draft(name) as draft:
-        draft.reserve(sum(counts.values()) * (int(np.prod(shape)) + 8))
+        draft.reserve(sum(counts.values()) * (int(np.prod(shape)) * np.dtype(content.dtype).itemsize + 8))
         for part, values in {**{f"{s}_y": content.labels[s] for s in SPLITS}, **(extra or {})}.items():
             with storing():
                 draft.array(part, values.shape, "int64").put(0, values)

@@ -5,7 +5,7 @@ import pytest
 from data_makers import snapshot
 
 from bcl.cli import main
-from bcl.errors import InputError
+from bcl.errors import InputError, StorageError
 from bcl.streams import benchmark, from_samples
 
 
@@ -61,6 +61,14 @@ def test_other_layouts_are_lists_of_numbers(cache_root, tmp_path, shape):
 
 def test_a_channel_axis_makes_images(cache_root, tmp_path):
     assert benchmark(save(tmp_path / "a.npz", x=np.zeros((40, 20, 20), np.uint8)[:, None])).net == "resnet18-reduced"
+
+
+def test_floats_need_four_bytes_each(cache_root, tmp_path, monkeypatch):
+    usage = type("Usage", (), {"free": 40 * (400 + 8) + 100})  # enough for bytes
+    monkeypatch.setattr("bcl.streams.draft.shutil.disk_usage", lambda _: usage)
+    assert benchmark(save(tmp_path / "a.npz", x=np.zeros((40, 400), np.uint8))).net == "mlp"
+    with pytest.raises(StorageError, match="free some space"):
+        benchmark(save(tmp_path / "b.npz", x=np.zeros((40, 400), np.float32)))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -164,6 +164,9 @@ def test_python_data_that_cannot_be_used():
         from_samples([(np.zeros((2, 3)), np.zeros(2), 0)], good)
     with pytest.raises(InputError, match="task 1 has no test samples of class '1'"):
         from_samples(good, good[:1])
+    for bad in (np.nan, np.inf, 1e300):
+        with pytest.raises(InputError, match="train: samples contain NaN or infinite values"):
+            from_samples([*good, (np.full(3, bad), 1, 0)], good)
 
 
 NET = """
