@@ -31,21 +31,21 @@ class Member:
     save: Callable[[Position], None] = lambda _: None
 
     @property
+    def lengths(self) -> list[int]:
+        """How many samples are learnt in one go: those of every task; jointly, all of them in all epochs."""
+        lengths = [self.stream.train_size(t) for t in range(len(self.stream))]
+        return [sum(lengths) * int(self.learner.hyper.epochs)] if self.learner.joint else lengths
+
+    @property
     def total_steps(self) -> int:
-        size, lengths = self.stream.setting.batch_size, [self.stream.train_size(t) for t in range(len(self.stream))]
-        if self.learner.joint:
-            return -(-sum(lengths) * int(self.learner.hyper.epochs) // size)
-        return sum(-(-n // size) for n in lengths)
+        return sum(-(-n // self.stream.setting.batch_size) for n in self.lengths)
 
 
 def check_last_batch(member: Member) -> None:
     """Refuse, before anything is learnt, what would fail at the end of a task: some networks (with a batch norm over
     nothing but the samples) cannot learn from a single one."""
     net, setting = member.learner.net, member.stream.setting
-    lengths = [member.stream.train_size(t) for t in range(len(member.stream))]
-    if member.learner.joint:
-        lengths = [sum(lengths) * int(member.learner.hyper.epochs)]
-    alone = next((n for n in lengths if n % setting.batch_size == 1), None)
+    alone = next((n for n in member.lengths if n % setting.batch_size == 1), None)
     if alone is None or not couples_samples(net):
         return
     weight = next(net.parameters())

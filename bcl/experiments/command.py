@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -38,20 +37,20 @@ def run(
         if name not in METHODS:
             raise unknown("method", name, METHODS)
     device = pick_device(device)
-    with contextlib.redirect_stdout(sys.stderr):  # a network of the user's may print
-        configs = [
-            _resolved(benchmark, method, seed, many=len(methods) > 1, device=device, **options)
-            for method in dict.fromkeys(methods)
-            for seed in seeds
-        ]
-        store = RunStore(out)
-        missing = [config for config in configs if store.result(config) is None]
-        try_out(missing)
-        again = 0 if resume else sum((store.directory(c) / "checkpoint.safetensors").exists() for c in missing)
-        if again:
-            print(f"runs that were stopped before begin anew: {again}; with --resume they would go on", file=sys.stderr)
-        with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
-            results = run_all(configs, store, workers=workers, resume=resume, save_every=save_every, report=watch)
+    configs = [
+        _resolved(benchmark, method, seed, many=len(methods) > 1, device=device, **options)
+        for method in dict.fromkeys(methods)
+        for seed in seeds
+    ]
+    store = RunStore(out)
+    states = [store.state(config) for config in configs]
+    for config in {c.method: c for c, state in zip(configs, states, strict=True) if state != "done"}.values():
+        try_out(config)  # seeds make no difference
+    again = states.count("stopped")
+    if again and not resume:
+        print(f"runs that were stopped before begin anew: {again}; with --resume they would go on", file=sys.stderr)
+    with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
+        results = run_all(configs, store, workers=workers, resume=resume, save_every=save_every, report=watch)
     for result in results:
         if result.get("diverged"):
             print(f"{result['method']} seed {result['seed']} diverged: its weights are not finite", file=sys.stderr)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from typing import Any
 
 import bcl
-from bcl.errors import DamagedFileError, InputError, UserError, first_line
+from bcl.errors import DamagedFileError, InputError, first_line
 from bcl.experiments.config import RunConfig
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.store import RunStore
@@ -50,7 +52,7 @@ def execute_together(
             report=partial(for_group, report, together),
             stop=stop,
         )
-        with precision_context(configs[0].precision, device):
+        with precision_context(configs[0].precision, device), redirect_stdout(sys.stderr):  # a network may print
             loop.run()
     return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
 
@@ -74,19 +76,14 @@ def stream_of(config: RunConfig) -> Any:
     return benchmark(about.pop("benchmark")).stream(**about)
 
 
-def try_out(configs: Sequence[RunConfig]) -> None:
-    """Make a learner of every kind, so that a mistake shows before anything is written."""
-    import torch
-
-    for config in {(c.method, c.benchmark, c.scenario, c.net, c.memory, str(c.hyper)): c for c in configs}.values():
-        try:
-            learner_of(config, stream_of(config).setting, torch.device("cpu"))
-        except (MemoryError, RuntimeError, TypeError) as error:
-            if isinstance(error, UserError):
-                raise
-            raise InputError(
-                f"{config.method} with {config.memory} slots per task cannot be made: {first_line(error)}"
-            ) from error
+def try_out(config: RunConfig) -> None:
+    """Make a run's learner, so that a mistake shows before anything is written."""
+    try:
+        learner_of(config, stream_of(config).setting, "cpu")
+    except (MemoryError, RuntimeError, TypeError) as error:  # of torch; memories that are too large, most often
+        raise InputError(
+            f"{config.method} with {config.memory} slots per task cannot be made: {first_line(error)}"
+        ) from error
 
 
 def learner_of(config: RunConfig, setting: Any, device: Any) -> Any:

@@ -142,7 +142,6 @@ def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, s
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    os.dup2(2, 1)  # a user's network may print; standard output is the answer's
 
     def asked_to_stop() -> bool:
         if os.getppid() != parent:

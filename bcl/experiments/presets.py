@@ -17,19 +17,19 @@ OWN = Path("runs/hyper.yaml")
 
 
 def _tables() -> list[dict[str, dict[str, dict[str, Any]]]]:
-    texts = [files("bcl").joinpath("suites/hyper.yaml").read_text(encoding="utf-8")]
+    package = yaml.safe_load(files("bcl").joinpath("suites/hyper.yaml").read_text(encoding="utf-8"))
     try:
-        if OWN.is_file():
-            texts.insert(0, OWN.read_text(encoding="utf-8"))
-        tables = [yaml.safe_load(text) or {} for text in texts]
-        for table in tables:
-            methods = [by_method for scenarios in table.values() for by_method in scenarios.values()]
-            assert all(isinstance(values, dict) for by_method in methods for values in by_method.values())
-        return tables
-    except (AttributeError, AssertionError):
-        raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it") from None
+        own = yaml.safe_load(OWN.read_text(encoding="utf-8")) or {} if OWN.is_file() else {}
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
+    if not _nested(own, 3):
+        raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it")
+    return [own, package]
+
+
+def _nested(table: Any, deep: int) -> bool:
+    """Whether it is a mapping of mappings, so deep: benchmark, scenario, method."""
+    return isinstance(table, dict) and (deep == 0 or all(_nested(inner, deep - 1) for inner in table.values()))
 
 
 def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:

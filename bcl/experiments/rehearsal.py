@@ -113,7 +113,7 @@ class Rehearsal:
         torch.set_num_threads(1)
         set_precision(self.configs[0].precision)
         torch.backends.cudnn.benchmark = True  # as the engine does
-        self._release()
+        release()
         self.free = torch.cuda.mem_get_info(self.device)[0]
         return int(ROOM * self.free)
 
@@ -132,7 +132,7 @@ class Rehearsal:
         self.models.clear()
         self.learners.clear()
         with contextlib.suppress(RuntimeError):  # a device in trouble: its runs will say so
-            self._release()
+            release()
 
     def _member(self, config: RunConfig) -> Learner:
         key = kind(config)
@@ -154,11 +154,13 @@ class Rehearsal:
         seconds = timed(capture.replay, REPEATS, self.device)
         return seconds, self.free - torch.cuda.mem_get_info(self.device)[0]
 
-    def _release(self) -> None:
-        gc.collect()
-        torch.cuda.synchronize()
-        getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()  # every branch has one
-        torch.cuda.empty_cache()
+
+def release() -> None:
+    """Give back the device's memory that nobody uses any more."""
+    gc.collect()
+    torch.cuda.synchronize()
+    getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()  # every branch has one
+    torch.cuda.empty_cache()
 
 
 def evaluation_bytes(learner: Learner, device: torch.device) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bcl.engine.capture import Capture, NotCapturable
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.presets import preset
-from bcl.experiments.rehearsal import beside, in_last_task, random_feed, timed
+from bcl.experiments.rehearsal import beside, in_last_task, random_feed, release, timed
 from bcl.kernels import plain
 from bcl.learners import method
 from bcl.learners.base import Learner
@@ -163,9 +162,8 @@ def speed(
         flops = operations(model, where) if rate else 0
         for count in members if where.type == "cuda" else [1]:
             rows.append(measure(name, model, count, where, repeats, rate, flops))
-            gc.collect()
             if where.type == "cuda":
-                torch.cuda.empty_cache()
+                release()
     return rows
 
 

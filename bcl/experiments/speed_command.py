@@ -41,10 +41,9 @@ def command(
         raise InputError(f"--members takes numbers such as 1,5,10, not '{members}'") from None
     if min(*counts, repeats, tasks or 1) < 1 or tasks == 0:
         raise InputError("--members, --repeats and --tasks must be at least 1")
-    most = BENCHMARKS[benchmark].learning_tasks
-    if tasks is not None and tasks > most:
-        raise InputError(f"{benchmark} has {most} tasks, not {tasks}")
     home = BENCHMARKS[benchmark]
+    if tasks is not None and tasks > home.learning_tasks:
+        raise InputError(f"{benchmark} has {home.learning_tasks} tasks, not {tasks}")
     fit = [name for name in methods or METHODS if home.scenario in method(name).scenarios]
     reason = f"not {home.scenario}-incrementally, as {benchmark} is learnt"
     if not fit:

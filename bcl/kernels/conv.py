@@ -172,12 +172,15 @@ def _tiles(channels: int) -> dict[str, int]:
         sizes = 128, 64, 32
     else:
         sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
-    return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
+    return _options(*sizes)
 
 
 def _tiles_of_weights(taps: int) -> dict[str, int]:
-    sizes = (64, 32, 32) if taps <= 32 else (32, 32, 64)
-    return {**dict(zip(("BM", "BN", "BK"), sizes, strict=True)), "num_warps": 4, "num_stages": 3}
+    return _options(64, 32, 32) if taps <= 32 else _options(32, 32, 64)
+
+
+def _options(bm: int, bn: int, bk: int) -> dict[str, int]:
+    return {"BM": bm, "BN": bn, "BK": bk, "num_warps": 4, "num_stages": 3}
 
 
 def _shape(x: Tensor, w: Tensor, stride: int, pad: int) -> tuple[int, ...]:
@@ -251,8 +254,8 @@ def backward(
 
 
 def _quicker_by_library(w: Tensor, stride: int, precision: str) -> tuple[bool, bool]:
-    """Whether cuDNN's gradients of input and weights are the quicker ones, as measured on an H200: in networks of full
-    width. There are three products in float32 to its one."""
+    """Whether cuDNN's gradients of input and weights are the quicker ones, as bench/convolutions.py finds on an H200:
+    in networks of full width. In float32, where both are slower, its gradient of the input is not."""
     if len(w) % WIDE or w.shape[1] % WIDE or w.shape[2] == 1 or precision == "bf16":
         return False, False
     return precision == "tf32", precision == "tf32" or stride == 1

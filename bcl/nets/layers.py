@@ -12,8 +12,6 @@ from torch.nn.functional import relu
 from bcl.kernels import fused
 from bcl.nets.norm import BatchNorm2d, group_sizes
 
-POOL = nn.MaxPool2d(3, 2, 1)  # what the fused max-pool does
-
 
 class Conv2d(nn.Conv2d):
     """torch's, whose weights on a GPU are channels-last, as the fused kernels take them."""
@@ -51,7 +49,7 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
 
 def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
     """layer(x), where layer may be a max-pool."""
-    if isinstance(layer, nn.MaxPool2d) and _shape_of(layer) == _shape_of(POOL) and _float32(x):
+    if isinstance(layer, nn.MaxPool2d) and _plain_pool(layer) and _float32(x):
         from bcl.kernels.pool import max_pool as fused_max_pool
 
         return fused_max_pool(x)
@@ -87,8 +85,9 @@ def _plain_norm(norm: nn.BatchNorm2d) -> bool:
     return norm.weight is not None and norm.running_mean is not None and norm.momentum is not None
 
 
-def _shape_of(pool: nn.MaxPool2d) -> tuple[Any, ...]:
-    return tuple(getattr(pool, name) for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode"))
+def _plain_pool(pool: nn.MaxPool2d) -> bool:
+    """3x3 with stride 2 and padding 1."""
+    return (pool.kernel_size, pool.stride, pool.padding, pool.dilation, pool.ceil_mode) == (3, 2, 1, 1, False)
 
 
 def _float32(*tensors: Tensor) -> bool:

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def find(name: str) -> Callable[[Setting], Any]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
+        with redirect_stdout(sys.stderr):  # it may print; standard output is for results
+            module = importlib.import_module(module_name)
     except ImportError as error:
         raise InputError(f"--net {name}: cannot import {module_name} ({error})") from error
     except Exception as error:
@@ -37,7 +39,8 @@ def find(name: str) -> Callable[[Setting], Any]:
 def make(name: str, setting: Setting) -> nn.Module:
     """The network, tried on two samples so that a mistake shows before the run and not within it."""
     try:
-        net = find(name)(setting)
+        with redirect_stdout(sys.stderr):
+            net = find(name)(setting)
     except InputError:
         raise
     except Exception as error:
