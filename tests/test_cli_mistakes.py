@@ -19,9 +19,14 @@ SMALL = ["--tasks", "2", "--samples", "20"]
 NETS = """
 from torch import nn
 
+class Talks(nn.Flatten):
+    def forward(self, x):
+        print("a pass that talks")
+        return super().forward(x)
+
 def good(setting):
     print("a network that talks")
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, setting.n_classes))
+    return nn.Sequential(Talks(), nn.Linear(64, setting.n_classes))
 
 def narrow(setting):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
@@ -87,13 +92,21 @@ def test_chosen_hyper_parameters_that_are_none(here: Path, content: str) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
+TALKING = "{seeds: 2, runs: [{benchmark: split-digits, method: er, tasks: 2, samples: 20, net: 'some_nets:good'}]}"
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.usefixtures("here")
-def test_json_is_alone_even_where_a_network_talks(workers: str) -> None:
-    words = ["--net", "some_nets:good", "--seeds", "2", "--workers", workers, "--json"]
-    done = run("run", "split-digits", "er", *SMALL, *words)
+@pytest.mark.parametrize("command", ["run", "suite"])
+def test_json_is_alone_even_where_a_network_talks(here: Path, command: str, workers: str) -> None:
+    (here / "talking.yaml").write_text(TALKING)
+    words = {
+        "run": ["run", "split-digits", "er", *SMALL, "--net", "some_nets:good", "--seeds", "2"],
+        "suite": ["suite", "run", "talking.yaml"],
+    }
+    done = run(*words[command], "--workers", workers, "--device", "cpu", "--json")
     assert len(json.loads(done.stdout)["runs"]) == 2
     assert "a network that talks" in done.stderr
+    assert "a pass that talks" in done.stderr
 
 
 @pytest.mark.usefixtures("here")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from functools import partial
 from typing import Any
 
@@ -52,7 +50,7 @@ def execute_together(
             report=partial(for_group, report, together),
             stop=stop,
         )
-        with precision_context(configs[0].precision, device), redirect_stdout(sys.stderr):  # a network may print
+        with precision_context(configs[0].precision, device):
             loop.run()
     return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -98,7 +100,7 @@ def in_processes(
     report: Report,
 ) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
     """Every run with its result or its error, as they end. Leaving the loop stops and saves what is under way."""
-    stop = multiprocessing.get_context("spawn").Event()
+    stop = multiprocessing.get_context("spawn").RawValue(ctypes.c_bool, False)  # no lock that the dead could hold
     queue = Queue(missing, configs, store)
     crew = [Worker(store, resume, save_every, stop) for _ in range(workers)]
     try:
@@ -129,7 +131,7 @@ def in_processes(
             if all(worker.index is None for worker in crew):
                 time.sleep(PATIENCE / 3)  # all that is left is in other hands
     finally:
-        stop.set()
+        stop.value = True
         for worker in crew:
             worker.line.close()
         for worker in crew:
@@ -142,11 +144,12 @@ def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, s
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    sys.stdout = sys.stderr  # networks may print
 
     def asked_to_stop() -> bool:
         if os.getppid() != parent:
             os._exit(1)  # the parent was killed: leave the run to whoever resumes it
-        return bool(stop.is_set())
+        return bool(stop.value)
 
     def report(done: int, total: int) -> None:
         with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from types import TracebackType
 
 from rich.console import Console
@@ -12,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Watch:
-    """Called with (index of the run, steps done, steps in all)."""
+    """Called with (index of the run, steps done, steps in all). Standard output is for results: what networks print
+    meanwhile goes to standard error."""
 
     def __init__(self, labels: Sequence[str], every: float = 5.0):
         self.labels, self.every = labels, every
@@ -22,8 +24,10 @@ class Watch:
         self.first: int | None = None
         self.bars: Progress | None = None
         self.ids: dict[int, TaskID] = {}
+        self.elsewhere = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> Watch:
+        self.elsewhere.__enter__()
         if sys.stderr.isatty():
             self.bars = Progress(
                 TextColumn("{task.description}", justify="right"),
@@ -42,6 +46,7 @@ class Watch:
     ) -> None:
         if self.bars is not None:
             self.bars.stop()
+        self.elsewhere.__exit__(kind, error, trace)
 
     def __call__(self, index: int, done: int, total: int) -> None:
         fresh = self.total[index] == 0

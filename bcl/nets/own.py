@@ -49,7 +49,7 @@ def make(name: str, setting: Setting) -> nn.Module:
         raise InputError(f"--net {name} returned {type(net).__name__}, not a torch.nn.Module")
     was_training = net.training
     try:
-        with torch.no_grad():
+        with torch.no_grad(), redirect_stdout(sys.stderr):
             shape = tuple(net.eval()(torch.zeros(2, *setting.shape)).shape)
     except Exception as error:
         reason = first_line(error)

@@ -42,12 +42,12 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
     store, moments = RunStore(tmp_path / "killed"), random.Random(7)
     words = [sys.executable, "-c", CHILD, json.dumps(config.to_json()), str(store.root)]
     kills = went_on = 0
-    while kills < 10:
+    for _ in range(40):
         checkpoint = store.directory(config) / "checkpoint.safetensors"
         went_on += checkpoint.exists()
         child = subprocess.Popen(words, stdout=subprocess.PIPE)
         assert child.stdout is not None
-        child.stdout.readline()
+        assert child.stdout.readline() == b"under way\n"
         try:
             child.wait(timeout=moments.uniform(0.0, 0.6))
             assert child.returncode == 0
@@ -56,6 +56,9 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
             child.kill()
             child.wait()
             kills += 1
+        if kills == 10:
+            break
+    assert kills == 10
     assert went_on >= 5, "the kills hit hardly any run under way: the test says nothing"
     result = compute(config, store, resume=True)
     assert result["accuracy_matrix"] == whole["accuracy_matrix"]
