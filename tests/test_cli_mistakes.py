@@ -132,7 +132,7 @@ def test_ctrl_c_while_workers_start_is_one_line() -> None:
     deadline = time.monotonic() + 60
     while len(_children(process.pid)) < 3 and time.monotonic() < deadline:  # two, and the one that tracks resources
         time.sleep(0.01)
-    time.sleep(0.4)  # they import by now
+    time.sleep(0.1)  # they begin to import
     os.killpg(process.pid, signal.SIGINT)  # to all of them, as a terminal does
     _, err = process.communicate(timeout=100)
     assert process.returncode == 130
