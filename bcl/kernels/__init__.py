@@ -27,6 +27,12 @@ def _available() -> bool:
 
 
 @functools.cache
+def _interpreted() -> bool:
+    """Whether Triton interprets its kernels on the CPU, as tests do. Asked once, as Triton does."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@functools.cache
 def _supports(device: int) -> bool:
     """Whether a GPU has the matrix units that the kernels are written for (NVIDIA's, from the Ampere generation on)."""
     return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
@@ -40,7 +46,7 @@ def fused(tensor: Tensor) -> bool:
         here = tensor.get_device()
         able = here == torch.cuda.current_device() and _supports(here)
     else:
-        able = os.environ.get("TRITON_INTERPRET") == "1"
+        able = _interpreted()
     if not able or not _available():
         return False
     return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # a transform needs operations that it knows

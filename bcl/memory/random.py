@@ -66,7 +66,8 @@ class Random(nn.Module):
             from bcl.kernels.choose import choose
 
             return choose(self.state, task, k, without)
-        return self.choose((task >= 0) & (task != without), k)
+        stored = task >= 0
+        return self.choose(stored if without < 0 else stored & (task != without), k)
 
     def _fusible(self, k: int) -> bool:
         return k <= 1024 and fused(self.state)  # larger draws are better sorted
