@@ -133,10 +133,20 @@ class Learner(nn.Module):
         running statistics in whichever it uses. `replayed`: samples that follow those of task t in the same pass.
         """
         x = join_inputs([x] if replayed is None else [x, replayed.x], self.setting.input_range)
-        out = self.net(x) if state is None else functional_call(self.net, dict(state), (x,))
+        out = self.raw_logits(x, state)
         if self.setting.scenario == "domain":
             return full_precision(out)  # every class may be answered: there is nothing to mask
         return mask_tasks(out, self.visible, t, None if replayed is None else replayed.task)
+
+    def raw_logits(self, x: Tensor, state: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The network's logits for inputs as it sees them, nothing masked."""
+        out: Tensor = self.net(x) if state is None else functional_call(self.net, dict(state), (x,))
+        if out.shape != (len(x), self.setting.n_classes):
+            raise InputError(
+                f"{type(self.net).__name__} gives {tuple(out.shape)} for {len(x)} samples, "
+                f"not ({len(x)}, {self.setting.n_classes}) logits"
+            )
+        return out
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""

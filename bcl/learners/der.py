@@ -50,7 +50,7 @@ class DERPlusPlus(Learner):
         h, weights, memory = self.hyper, self.weights(), self.memory
         dark, weight = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         labelled, _ = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
-        answers, now, again = self.raw_logits(x, dark.x, labelled.x)
+        answers, now, again = self.of_each(x, dark.x, labelled.x)
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
         loss = cross_entropy(mask_tasks(answers, self.visible, t), y)
@@ -60,9 +60,9 @@ class DERPlusPlus(Learner):
         sgd_(weights, gradients(loss, weights), h.lr)
         memory.write(x, y, t, self.random, logits=answers.detach().float())
 
-    def raw_logits(self, *batches: Tensor) -> list[Tensor]:
+    def of_each(self, *batches: Tensor) -> list[Tensor]:
         """What the network says of each batch, before any mask; one forward pass where that is the same."""
         scaled = [scale_input(x, self.setting.input_range) for x in batches]
         if couples_samples(self.net):
-            return [self.net(x) for x in scaled]
-        return list(self.net(torch.cat(scaled)).split([len(x) for x in scaled]))
+            return [self.raw_logits(x) for x in scaled]
+        return list(self.raw_logits(torch.cat(scaled)).split([len(x) for x in scaled]))

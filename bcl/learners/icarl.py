@@ -94,7 +94,7 @@ class ICaRL(Learner):
             earlier = torch.stack([self.owned[s] for s in self.past]).any(0)
             target = torch.where(earlier & ~known, self.old(inputs).sigmoid(), target)
             known = known | earlier
-        entropy = binary_cross_entropy_with_logits(self.net(inputs), target, reduction="none")
+        entropy = binary_cross_entropy_with_logits(self.raw_logits(inputs), target, reduction="none")
         return torch.where(known, entropy, 0).sum(1)
 
     def begin_task(self, t: int) -> None:

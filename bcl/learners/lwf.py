@@ -47,7 +47,7 @@ class LwF(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> None:
         h, weights = self.hyper, self.weights()
         inputs = scale_input(x, self.setting.input_range)
-        logits = self.net(inputs)
+        logits = self.raw_logits(inputs)
         loss = cross_entropy(mask_tasks(logits, self.visible, t), y)
         if self.past and h.distill_weight:
             loss = loss + h.distill_weight * self.distillation(logits, self.old(inputs))

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting, tiny_stream
+from tiny import (
+    METHODS_AND_SCENARIOS,
+    TinyMLP,
+    same_state,
+    state,
+    tiny_learner,
+    tiny_net,
+    tiny_setting,
+    tiny_stream,
+)
 
 from bcl.errors import InputError, UnknownNameError
 from bcl.learners import METHODS, method
@@ -97,3 +106,14 @@ def test_what_is_stored_is_a_copy():
 def test_an_unknown_method_gets_the_names_of_the_known_ones():
     with pytest.raises(UnknownNameError, match=r"unknown method 'bcl-daul'; did you mean bcl-dual.*known: finetune, "):
         method("bcl-daul")
+
+
+@pytest.mark.parametrize("width", [1, 2, 9])
+@pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
+def test_a_network_of_another_width_is_refused(name, scenario, width):
+    """One logit would be taken for all classes; too many would never be noticed."""
+    setting = tiny_setting(scenario=scenario)
+    learner = method(name)(TinyMLP((5,), width), setting)
+    x, y, t = tiny_stream(setting)[0]
+    with pytest.raises(InputError, match=rf"TinyMLP gives \(4, {width}\) for 4 samples, not"):
+        learner.observe(x, y, t)
