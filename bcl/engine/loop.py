@@ -20,6 +20,8 @@ from bcl.learners.base import Learner
 from bcl.nets import compile_ahead, couples_samples
 from bcl.streams import Stream
 
+AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one worth while
+
 
 @dataclass
 class Member:
@@ -66,7 +68,7 @@ class Loop:
     usually one member, and it runs eagerly. Members must stand at the same place of streams with the same number of
     tasks; those that share a stream share its data.
 
-    save_every: seconds between checkpoints; a member is saved after every task as well.
+    save_every: seconds between checkpoints; after a task AFTER_A_TASK are enough.
     report:     called with (member, steps done, steps in all) a few times per second.
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
@@ -179,25 +181,30 @@ class Loop:
             at.task, at.batch = next_task, 0
             entry = {"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3), "accuracy": row}
             at.log.append(entry)
-            m.save(at)
-        self._saved = time.monotonic()
+        self._save_if(min(self.save_every, AFTER_A_TASK))
 
     def _tick(self, batch: int) -> None:
         """Between two steps: save, report, or stop."""
-        now = time.monotonic()
+        for m in self.members:
+            m.position.batch = batch
         stopping = self.stop()
-        if stopping or now - self._saved >= self.save_every:
-            self._clock()
-            for m in self.members:
-                m.position.batch = batch
-                m.save(m.position)
-            self._saved = now
+        self._save_if(0.0 if stopping else self.save_every)
         if stopping:
             raise Interrupted
+        now = time.monotonic()
         if now - self._reported >= 0.2:
             for i, m in enumerate(self.members):
                 self.report(i, m.position.steps, self.totals[i])
             self._reported = now
+
+    def _save_if(self, seconds: float) -> None:
+        """Save all members if the last time was so many seconds ago."""
+        now = time.monotonic()
+        if now - self._saved >= seconds:
+            self._clock()
+            for m in self.members:
+                m.save(m.position)
+            self._saved = now
 
     def _clock(self) -> None:
         """Add the time since the last look at the clock: each member bears its share."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bcl.engine import Interrupted, Loop, Member, Position, digest, load, save
+from bcl.engine import Interrupted, Loop, Member, Position, digest, load, loop, save
 from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
 from bcl.experiments.store import RunStore
@@ -24,6 +24,7 @@ from bcl.streams import benchmark
 CHILD = """
 import json, sys
 from bcl.experiments.config import RunConfig
+from bcl.engine import loop
 from bcl.experiments.claims import compute
 from bcl.experiments.store import RunStore
 
@@ -125,3 +126,23 @@ def test_a_killed_command_leaves_no_worker_behind(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")}
     time.sleep(1.0)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*")} == before
+
+
+@pytest.mark.parametrize(
+    ("save_every", "after_a_task", "expected"),
+    [
+        (60.0, 1e9, []),  # nothing that is worth keeping by now
+        (60.0, 0.0, [(1, 0), (2, 0)]),  # after each of two tasks
+        (0.0, 1e9, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 0), (1, 1), (1, 2), (2, 0)]),  # before every step as well
+    ],
+)
+def test_checkpoints_are_as_rare_as_asked_for(
+    save_every: float, after_a_task: float, expected: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "AFTER_A_TASK", after_a_task)
+    stream = benchmark("split-digits").stream(0, tasks=2, samples=30)
+    places: list[tuple[int, int]] = []
+    member = Member(method("er")(build("mlp", stream.setting), stream.setting), stream)
+    member.save = lambda at: places.append((at.task, at.batch))
+    Loop([member], torch.device("cpu"), save_every=save_every).run()
+    assert places == expected

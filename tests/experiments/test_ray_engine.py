@@ -44,6 +44,7 @@ def test_a_node_that_dies_in_the_middle_changes_no_digit(
     if not Path("/proc/self/stat").exists():
         pytest.skip("needs /proc to tell which node a worker belongs to")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # beside other tests, a yielding worker would take minutes
     configs, store = plan(), RunStore(tmp_path / "ray")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
