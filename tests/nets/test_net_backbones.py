@@ -1,5 +1,6 @@
 """The networks of the paper: sizes, names, shapes."""
 
+import copy
 import os
 from pathlib import Path
 
@@ -126,3 +127,21 @@ def test_the_mlp_starts_xavier_uniform_with_zero_biases():
         assert layer.weight.abs().max() <= bound
         assert layer.weight.abs().max() > 0.98 * bound
         assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.05)
+
+
+def test_convolutions_stay_channels_last():
+    """Through copies, moves, checkpoints and steps; and the features that follow are channels-last too."""
+    last = torch.channels_last
+    net = ResNet18(4, 20)
+    weights = net.state_dict()
+    net = copy.deepcopy(net).double().float()
+    net.load_state_dict({name: value.contiguous() for name, value in weights.items()})
+    convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+    assert len(convolutions) == 20
+    x = net.maxpool(net.conv1(torch.rand(2, 3, 8, 8)))
+    assert net.layer1(x).is_contiguous(memory_format=last)
+    assert not net.layer1(x).is_contiguous()
+    gradients = torch.autograd.grad(net(torch.rand(3, 3, 8, 8)).sum(), [c.weight for c in convolutions])
+    torch._foreach_add_([c.weight.data for c in convolutions], list(gradients))
+    assert all(c.weight.is_contiguous(memory_format=last) for c in convolutions)
+    assert sum(c.weight.is_contiguous() for c in convolutions) == 3, "those of 1x1 lie both ways"
