@@ -5,6 +5,7 @@ Those of the package are in suites/hyper.yaml; those that `bcl tune` found here,
 
 from __future__ import annotations
 
+import functools
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,23 @@ import yaml
 from bcl.errors import DamagedFileError, first_line
 
 OWN = Path("runs/hyper.yaml")
+Table = dict[str, dict[str, dict[str, dict[str, Any]]]]  # benchmark -> scenario -> method -> values
 
 
-def _tables() -> list[dict[str, dict[str, dict[str, Any]]]]:
-    package = yaml.safe_load(files("bcl").joinpath("suites/hyper.yaml").read_text(encoding="utf-8"))
+@functools.cache
+def _packaged() -> Table:
+    table: Table = yaml.safe_load(files("bcl").joinpath("suites/hyper.yaml").read_text(encoding="utf-8"))
+    return table
+
+
+def _tables() -> list[Table]:
     try:
         own = yaml.safe_load(OWN.read_text(encoding="utf-8")) or {} if OWN.is_file() else {}
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
     if not _nested(own, 3):
         raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it")
-    return [own, package]
+    return [own, _packaged()]
 
 
 def _nested(table: Any, deep: int) -> bool:

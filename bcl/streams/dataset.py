@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +35,12 @@ class TaskedDataset(Dataset):
     test_task: Array
 
 
+@functools.cache
 def digits() -> Dataset:
     """The 1,797 handwritten digits of 8x8 pixels that scikit-learn carries, split 1,437 / 360 by class."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    x = np.round(bunch.images * (255 / 16)).astype(np.uint8)[:, None]
-    y = bunch.target.astype(np.int64)
+    images, labels = _digits_of_scikit_learn()
+    x = np.round(images * (255 / 16)).astype(np.uint8)[:, None]
+    y = labels.astype(np.int64)
     test = np.zeros(len(y), dtype=bool)
     shuffle = np.random.default_rng(0)  # the split is part of the data set: it does not depend on a run's seed
     for c in range(10):
@@ -46,3 +48,17 @@ def digits() -> Dataset:
         test[shuffle.permutation(members)[: len(members) // 5 + (c % 2)]] = True
     names = tuple(str(c) for c in range(10))
     return Dataset("digits", x[~test], y[~test], x[test], y[test], names)
+
+
+def _digits_of_scikit_learn() -> tuple[Array, Array]:
+    """Images and labels, from the file itself if it is where it always was: importing scikit-learn takes a second."""
+    package = find_spec("sklearn")
+    for place in (package and package.submodule_search_locations) or ():
+        path = Path(place) / "datasets" / "data" / "digits.csv.gz"
+        if path.is_file():
+            table = np.loadtxt(path, delimiter=",")
+            return table[:, :-1].reshape(-1, 8, 8), table[:, -1]
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return bunch.images, bunch.target

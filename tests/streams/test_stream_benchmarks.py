@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from bcl.errors import InputError, UnknownNameError
-from bcl.streams import BENCHMARKS, Benchmark, benchmark
+from bcl.streams import BENCHMARKS, Benchmark, benchmark, dataset
 from bcl.streams.dataset import digits
 
 EMBEDDED = ("permuted-digits", "split-digits")
@@ -160,3 +161,15 @@ def test_an_unknown_benchmark_lists_the_known_ones():
 
 def test_benchmarks_are_known_by_their_own_names():
     assert all(name == bench.name for name, bench in BENCHMARKS.items())
+
+
+def test_the_digits_are_scikit_learns(monkeypatch):
+    """Read from its file, or, should that move, by its own function."""
+    images, labels = dataset._digits_of_scikit_learn()
+    bunch = load_digits()
+    assert np.array_equal(images, bunch.images)
+    assert np.array_equal(labels, bunch.target)
+    monkeypatch.setattr(dataset, "find_spec", lambda _: None)
+    again = dataset._digits_of_scikit_learn()
+    assert np.array_equal(again[0], images)
+    assert np.array_equal(again[1], labels)
