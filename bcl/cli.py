@@ -14,6 +14,7 @@ from bcl.cli_data import app as data_app
 from bcl.cli_suite import app as suite_app
 from bcl.errors import InputError, UserError, unknown
 
+STOPPED = 130  # the exit code after Ctrl-C
 app = typer.Typer(
     help="Online continual learning: BCL, its rivals, its benchmarks, its tables.",
     no_args_is_help=True,
@@ -105,7 +106,7 @@ def run(
         out=out,
         resume=resume,
         workers=None if workers is None else _count("workers", workers),
-        save_every=_seconds("save-every", save_every),
+        save_every=save_every,
         scenario=scenario,
         tasks=tasks,
         samples=samples,
@@ -239,12 +240,6 @@ def _count(name: str, value: int) -> int:
     return value
 
 
-def _seconds(name: str, value: float) -> float:
-    if not value > 0:
-        raise InputError(f"--{name} is a number of seconds above 0, not {value}")
-    return value
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on standard error and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -252,6 +247,8 @@ def main(arguments: list[str] | None = None) -> int:
     words = [word for word in words if word != "--debug"]
     try:
         code = app(words, prog_name="bcl", standalone_mode=False)
+        if code == STOPPED:  # typer's word for a KeyboardInterrupt
+            return _fail(_stopped(words), STOPPED)
         return code if isinstance(code, int) else 0
     except UserError as error:
         if debug:
@@ -263,11 +260,11 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if debug or not hasattr(error, "exit_code"):
             if type(error).__name__ in ("Abort", "Stopped"):
-                return _fail(_stopped(words), 130)
+                return _fail(_stopped(words), STOPPED)
             raise
         return _usage(error, words)
     except KeyboardInterrupt:
-        return _fail(_stopped(words), 130)
+        return _fail(_stopped(words), STOPPED)
 
 
 def _stopped(words: list[str]) -> str:

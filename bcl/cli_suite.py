@@ -61,24 +61,19 @@ def run(
 ) -> None:
     """Run what is missing of a suite. Stop it when you like: the same command goes on."""
     from bcl.experiments import suite_command
-    from bcl.experiments.local import Stopped
 
-    try:
-        outcome = suite_command.run(
-            name,
-            seeds=_count("seeds", seeds),
-            out=out,
-            engine=engine,
-            address=address,
-            device=device,
-            workers=_count("workers", workers),
-            save_every=save_every,
-            log=log,
-            precision=precision,
-        )
-    except (Stopped, KeyboardInterrupt):
-        print("bcl: stopped; the same command goes on", file=sys.stderr)
-        raise typer.Exit(130) from None
+    outcome = suite_command.run(
+        name,
+        seeds=_count("seeds", seeds),
+        out=out,
+        engine=engine,
+        address=address,
+        device=device,
+        workers=_count("workers", workers),
+        save_every=save_every,
+        log=log,
+        precision=precision,
+    )
     _print(outcome, json_)
     if outcome.failures:
         raise typer.Exit(1)

@@ -68,6 +68,7 @@ def test_a_command_without_words_shows_its_help(words: list[str], capsys: pytest
         (["run", "split-digits", "er", "--save-every", "-1"], "--save-every"),
         (["run", "split-digits", "er", "--save-every", "nan"], "--save-every"),
         (["run", "split-digits", "bcl-dual", "er", "--set", "inner_lr=0.1"], "er: unknown hyper-parameter"),
+        (["suite", "run", "digits", "--save-every", "nan"], "--save-every"),
         (["tune", "split-digits", "no-such-method"], "unknown method"),
         (["tune", "split-digits", "er", "--save", "."], "is a directory"),
         (["tune", "split-digits", "er", "--workers", "0"], "at least 1"),
@@ -166,12 +167,15 @@ def test_a_run_of_a_search_is_found_again_by_the_search() -> None:
     assert config.command == "bcl tune split-digits er --scenario task --memory 20 --device cpu"
 
 
+@pytest.mark.parametrize("failed", [False, True])
 @pytest.mark.usefixtures("here")
-def test_a_run_that_begins_anew_says_that_it_could_go_on() -> None:
+def test_a_run_that_begins_anew_says_that_it_could_go_on(failed: bool) -> None:
     config = RunConfig.resolve("split-digits", "er", 0, tasks=2, samples=20)
     place = Path("runs/split-digits") / config.id
     place.mkdir(parents=True)
     (place / "checkpoint.safetensors").write_text("of a run that was stopped")
+    if failed:
+        (place / "error.json").write_text("{}")
     done = run("run", "split-digits", "er", "--seed", "0", *SMALL, "--device", "cpu")
     assert done.returncode == 0
     assert "runs that were stopped before begin anew: 1; with --resume they would go on" in done.stderr

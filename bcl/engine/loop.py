@@ -55,10 +55,13 @@ def check_last_batch(member: Member) -> None:
         with torch.no_grad():
             deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=weight.dtype))
     except ValueError as error:
+        remedy = "choose other --samples" if member.learner.joint else f"leave it out: --samples {alone - 1}"
         raise InputError(
             f"{type(net).__name__} cannot learn from one sample alone ({first_line(error)}), which {alone} samples in "
-            f"mini-batches of {setting.batch_size} end with; leave it out: --samples {alone - 1}"
+            f"mini-batches of {setting.batch_size} end with; {remedy}"
         ) from error
+    except Exception:  # it cannot be copied, or not be asked like this: the run will show what it can do
+        return
 
 
 class Loop:
@@ -144,6 +147,17 @@ class Loop:
         self._measure(len(self.members[0].stream))
 
     def _steps(self, feeds: list[Feed]) -> None:
+        try:
+            self._learn(feeds)
+        except ValueError as error:  # torch's, of a batch norm over nothing but the samples
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                f"the network cannot learn from one sample alone ({first_line(error)}), and one is replayed: "
+                "use a larger --memory or replay_batch, or a network without such a batch norm"
+            ) from error
+
+    def _learn(self, feeds: list[Feed]) -> None:
         start = self.members[0].position.batch
         capture: Capture | None = None
         full = min(feed.full_batches for feed in feeds)

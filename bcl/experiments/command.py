@@ -33,6 +33,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run what is missing, with progress on standard error. `options` are those of `RunConfig.resolve`."""
     find_benchmark(benchmark)
+    check_seconds("save-every", save_every)
     for name in methods:
         if name not in METHODS:
             raise unknown("method", name, METHODS)
@@ -43,10 +44,9 @@ def run(
         for seed in seeds
     ]
     store = RunStore(out)
-    states = [store.state(config) for config in configs]
-    for config in {c.method: c for c, state in zip(configs, states, strict=True) if state != "done"}.values():
+    for config in {c.method: c for c in configs if store.state(c) != "done"}.values():
         try_out(config)  # seeds make no difference
-    again = states.count("stopped")
+    again = sum(store.can_go_on(config) for config in configs)
     if again and not resume:
         print(f"runs that were stopped before begin anew: {again}; with --resume they would go on", file=sys.stderr)
     with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
@@ -64,6 +64,11 @@ def _resolved(benchmark: str, method: str, seed: int, many: bool, **options: Any
         if many and not isinstance(error, MissingDataError):
             raise InputError(f"{method}: {error}") from error
         raise
+
+
+def check_seconds(name: str, value: float) -> None:
+    if not value > 0:
+        raise InputError(f"--{name} is a number of seconds above 0, not {value}")
 
 
 def pick_device(name: str) -> str:

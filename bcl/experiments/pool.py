@@ -55,7 +55,7 @@ class Queue:
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
+def deaf() -> Iterator[None]:
     """A process that is started within does not hear Ctrl-C until it has said what is to be done then."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -68,6 +68,13 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def on_ctrl_c(action: signal.Handlers) -> None:
+    """What a process that was started within `deaf` does, from now on."""
+    signal.signal(signal.SIGINT, action)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 class Worker:
     def __init__(self, store: RunStore, resume: bool, save_every: float, stop: Any):
         context = multiprocessing.get_context("spawn")
@@ -75,7 +82,7 @@ class Worker:
         self.process = context.Process(
             target=_serve, args=(theirs, store, resume, save_every, stop, os.getpid()), daemon=True
         )
-        with _deaf():
+        with deaf():
             self.process.start()
         theirs.close()
         self.index: int | None = None
@@ -89,7 +96,7 @@ class Worker:
         self.process.join()
         code = self.process.exitcode or 0
         how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return WorkerLost(f"its process ended {how} (out of memory?); run again to go on from its checkpoint")
+        return WorkerLost(f"its process ended {how} (out of memory?); its last checkpoint is kept")
 
 
 def in_processes(
@@ -143,9 +150,7 @@ def in_processes(
 
 def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, stop: Any, parent: int) -> None:
     """A worker's life: a run after another until the line is cut, be it that the parent ends or is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    on_ctrl_c(signal.SIG_IGN)  # the parent tells the workers when to stop
     sys.stdout = sys.stderr  # networks may print
 
     def asked_to_stop() -> bool:

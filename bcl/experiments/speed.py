@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bcl.engine.capture import Capture, NotCapturable
+from bcl.experiments.pool import deaf, on_ctrl_c
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.presets import preset
 from bcl.experiments.rehearsal import beside, in_last_task, random_feed, release, timed
@@ -170,5 +172,7 @@ def speed(
 def speed_alone(*arguments: Any) -> list[Speed]:
     """`speed` in a process of its own. What a method leaves behind on a GPU (the workspaces of libraries, a profiler)
     would slow the next one, and count as its memory."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-        return alone.submit(speed, *arguments).result()
+    with ProcessPoolExecutor(1, get_context("spawn"), on_ctrl_c, (signal.SIG_DFL,)) as alone:
+        with deaf():
+            rows = alone.submit(speed, *arguments)
+        return rows.result()

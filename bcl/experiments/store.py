@@ -96,6 +96,11 @@ class RunStore:
             return "failed"
         return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
 
+    def can_go_on(self, config: RunConfig) -> bool:
+        """Whether a run that is not done has a checkpoint: one that was stopped, or that failed."""
+        where = self.directory(config)
+        return (where / "checkpoint.safetensors").exists() and not (where / "result.json").exists()
+
     def tidy(self, config: RunConfig) -> None:
         """Before a run is tried again: remove its old error, and what a killed process left half written."""
         where = self.directory(config)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bcl.errors import InputError, unknown
-from bcl.experiments.command import pick_device
+from bcl.experiments.command import check_seconds, pick_device
 from bcl.experiments.config import RunConfig
 from bcl.experiments.estimate import Estimate
 from bcl.experiments.local import cores, run_all
@@ -122,6 +122,7 @@ def run(
         raise unknown("log", log, LOGS[1:])
     if address is not None and engine != "ray":
         raise InputError("--address is for --engine ray")
+    check_seconds("save-every", save_every)
     device = pick_device(device)
     suite, store = load(name, seeds), RunStore(place(name, out))
     planned = plan(suite, device, **_given(options))

@@ -47,7 +47,10 @@ def digits() -> Dataset:
         members = np.flatnonzero(y == c)
         test[shuffle.permutation(members)[: len(members) // 5 + (c % 2)]] = True
     names = tuple(str(c) for c in range(10))
-    return Dataset("digits", x[~test], y[~test], x[test], y[test], names)
+    splits = x[~test], y[~test], x[test], y[test]
+    for part in splits:
+        part.setflags(write=False)  # every stream shares them
+    return Dataset("digits", *splits, names)
 
 
 def _digits_of_scikit_learn() -> tuple[Array, Array]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -79,3 +82,32 @@ def test_a_method_that_cannot_be_measured_does_not_lose_the_others(
     out, err = capsys.readouterr()
     assert [row["method"] for row in json.loads(out)["rows"]] == ["er", "finetune"]
     assert "gem could not be measured: out of memory\n" in err
+
+
+ALONE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from bcl.cli import main
+from bcl.experiments import speed_command
+if __name__ == "__main__":
+    speed_command.speed = speed_command.speed_alone  # on a GPU it is so
+    sys.exit(main(["speed", "bcl-dual", "--benchmark", "split-cifar100", "--device", "cpu"]))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.3, 6.0])
+def test_ctrl_c_is_one_line_while_a_process_starts_and_while_it_measures(seconds: float) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ALONE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "measuring bcl-dual\n"
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert err == "bcl: stopped\n"

@@ -44,5 +44,6 @@ def test_a_gpu_is_looked_at(
 
 
 def test_a_cpu_takes_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_interpreted", lambda: False)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(kernels, "_interpreted", kernels._interpreted.__wrapped__)  # asks now
     assert not kernels.fused(torch.zeros(2))

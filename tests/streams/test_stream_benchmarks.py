@@ -165,11 +165,19 @@ def test_benchmarks_are_known_by_their_own_names():
 
 def test_the_digits_are_scikit_learns(monkeypatch):
     """Read from its file, or, should that move, by its own function."""
-    images, labels = dataset._digits_of_scikit_learn()
     bunch = load_digits()
+    with monkeypatch.context() as patch:
+        patch.delattr("sklearn.datasets.load_digits")
+        images, labels = dataset._digits_of_scikit_learn()
     assert np.array_equal(images, bunch.images)
     assert np.array_equal(labels, bunch.target)
     monkeypatch.setattr(dataset, "find_spec", lambda _: None)
     again = dataset._digits_of_scikit_learn()
     assert np.array_equal(again[0], images)
     assert np.array_equal(again[1], labels)
+
+
+def test_the_embedded_data_cannot_be_changed_by_one_who_uses_them():
+    shared = benchmark("split-digits").stream(0).dataset
+    with pytest.raises(ValueError, match="read-only"):
+        shared.train_x[:] = 0
