@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from bcl.cli import _stopped, main
 from bcl.experiments.config import RunConfig
+from bcl.streams import decode
 
 SMALL = ["--tasks", "2", "--samples", "20"]
 NETS = """
@@ -122,7 +124,25 @@ def test_a_run_that_diverged_says_so() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_while_workers_start_is_one_line() -> None:
-    words = ["run", "permuted-digits", "er", "--seeds", "2", "--workers", "2"]
+    err = interrupted("run", "permuted-digits", "er", "--seeds", "2", "--workers", "2")
+    assert err.splitlines()[-1] == "bcl: stopped; the same command with --resume goes on"
+
+
+def test_ctrl_c_while_decoding_starts_is_one_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCL_DATA", str(here / "cache"))
+    Image.new("RGB", (8, 8)).save(here / "image.png")
+    for name, count in (("train", decode.FEW), ("test", 2)):
+        folder = here / "photos" / "task_01" / name / "black"
+        folder.mkdir(parents=True)
+        for i in range(count):
+            os.link(here / "image.png", folder / f"{i}.png")
+    err = interrupted("run", "folder:photos", "er", "--seeds", "1", "--device", "cpu")
+    assert err == "bcl: stopped; the same command with --resume goes on\n"
+    assert not list((here / "cache").rglob("manifest.json"))
+
+
+def interrupted(*words: str) -> str:
+    """Standard error of a command that Ctrl-C hits while its first processes begin to import what they need."""
     process = subprocess.Popen(
         [sys.executable, "-c", _HEARS_CTRL_C, *words],
         stdout=subprocess.PIPE,
@@ -131,14 +151,14 @@ def test_ctrl_c_while_workers_start_is_one_line() -> None:
         start_new_session=True,
     )
     deadline = time.monotonic() + 60
-    while len(_children(process.pid)) < 3 and time.monotonic() < deadline:  # two, and the one that tracks resources
+    while len(_children(process.pid)) < 2 and time.monotonic() < deadline:  # a worker, and what tracks resources
         time.sleep(0.01)
-    time.sleep(0.1)  # they begin to import
+    time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)  # to all of them, as a terminal does
     _, err = process.communicate(timeout=100)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert err.splitlines()[-1] == "bcl: stopped; the same command with --resume goes on"
+    return err
 
 
 _HEARS_CTRL_C = """

@@ -10,9 +10,8 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -22,6 +21,7 @@ from bcl.experiments.claims import compute
 from bcl.experiments.config import RunConfig
 from bcl.experiments.locks import Busy, is_held
 from bcl.experiments.store import RunStore
+from bcl.processes import deaf, on_ctrl_c
 
 Report = Callable[[int, int, int], None]  # (index of the run, steps done, steps in all)
 PATIENCE = 0.3  # seconds between two looks at a run that another process holds
@@ -52,27 +52,6 @@ class Queue:
                 self.held_until[index] = time.monotonic() + PATIENCE
             self.waiting.append(index)
         return None
-
-
-@contextlib.contextmanager
-def deaf() -> Iterator[None]:
-    """A process that is started within does not hear Ctrl-C until it has said what is to be done then."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which the first start does otherwise, and opens our ears again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def on_ctrl_c(action: signal.Handlers) -> None:
-    """What a process that was started within `deaf` does, from now on."""
-    signal.signal(signal.SIGINT, action)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 class Worker:

@@ -14,7 +14,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bcl.engine.capture import Capture, NotCapturable
-from bcl.experiments.pool import deaf, on_ctrl_c
 from bcl.experiments.precision import precision_context, set_precision
 from bcl.experiments.presets import preset
 from bcl.experiments.rehearsal import beside, in_last_task, random_feed, release, timed
@@ -22,6 +21,7 @@ from bcl.kernels import plain
 from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
+from bcl.processes import deaf, on_ctrl_c
 from bcl.streams import Benchmark, Setting, benchmark
 
 SHAPES = {

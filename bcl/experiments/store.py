@@ -97,9 +97,9 @@ class RunStore:
         return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
 
     def can_go_on(self, config: RunConfig) -> bool:
-        """Whether a run that is not done has a checkpoint: one that was stopped, or that failed."""
-        where = self.directory(config)
-        return (where / "checkpoint.safetensors").exists() and not (where / "result.json").exists()
+        """Whether a run that was stopped, or that failed, has a checkpoint."""
+        waits = self.state(config) in ("stopped", "failed")
+        return waits and (self.directory(config) / "checkpoint.safetensors").exists()
 
     def tidy(self, config: RunConfig) -> None:
         """Before a run is tried again: remove its old error, and what a killed process left half written."""

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 
 from bcl.errors import DamagedFileError, UserError
+from bcl.processes import deaf, on_ctrl_c
 from bcl.streams.dataset import Array
 from bcl.streams.source import BROKEN
 
@@ -108,11 +109,13 @@ def _in_processes(chunks: Iterator[list[Item]], mode: str, size: Size) -> Iterat
     """A process per core; no more chunks under way than keep them busy."""
     context = multiprocessing.get_context("spawn")
     workers = cores()
-    pool = ProcessPoolExecutor(workers, context, _begin)
+    # Of Ctrl-C the parent tells the workers.
+    pool = ProcessPoolExecutor(workers, context, on_ctrl_c, (signal.SIG_IGN,))
     waiting: deque[Future[tuple[list[str], Array, int]]] = deque()
     try:
         for chunk in chunks:
-            waiting.append(pool.submit(_decode_chunk, chunk, mode, size))
+            with deaf():
+                waiting.append(pool.submit(_decode_chunk, chunk, mode, size))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
@@ -121,7 +124,3 @@ def _in_processes(chunks: Iterator[list[Item]], mode: str, size: Size) -> Iterat
         raise UserError("a decoding process was killed (out of memory?); nothing was imported") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells the workers when to stop
