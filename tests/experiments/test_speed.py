@@ -91,7 +91,7 @@ from bcl.cli import main
 from bcl.experiments import speed_command
 if __name__ == "__main__":
     speed_command.speed = speed_command.speed_alone  # on a GPU it is so
-    sys.exit(main(["speed", "bcl-dual", "--benchmark", "split-cifar100", "--device", "cpu"]))
+    sys.exit(main("speed bcl-dual --benchmark split-cifar100 --device cpu --repeats 1000".split()))
 """
 
 
