@@ -25,7 +25,6 @@ CONVOLVED = ("lwf", "icarl", "gem", "bcl-dual")  # what they keep beside the net
 CHILD = """
 import json, sys
 from bcl.experiments.config import RunConfig
-from bcl.engine import loop
 from bcl.experiments.claims import compute
 from bcl.experiments.store import RunStore
 

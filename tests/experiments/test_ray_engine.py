@@ -67,7 +67,7 @@ def test_a_node_that_dies_in_the_middle_changes_no_digit(
                         struck.append(run.name)
                         return
 
-        thread = threading.Thread(target=strike)
+        thread = threading.Thread(target=strike, daemon=True)
         thread.start()
         results = ray_engine.run_all(configs, store, address=cluster.address, save_every=0.3)
         over.set()
