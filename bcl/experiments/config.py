@@ -104,7 +104,8 @@ class RunConfig:
         """The command that runs this again, from nothing."""
         if self.part == "tune":  # one of a search's runs: the search finds it again
             words = ["bcl", "tune", self.benchmark, self.method, "--scenario", self.scenario]
-            return shlex.join([*words, "--memory", str(self.memory), "--device", self.device])
+            words += ["--memory", str(self.memory), "--device", self.device, "--precision", self.precision]
+            return shlex.join(words)
         words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
         words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]
         words += ["--precision", self.precision]

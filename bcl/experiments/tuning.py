@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -22,11 +22,13 @@ from bcl.experiments.locks import exclusively
 from bcl.experiments.progress import Watch
 from bcl.experiments.store import RunStore
 from bcl.learners import METHODS
+from bcl.learners import method as find_method
 from bcl.streams import benchmark as find_benchmark
 
 SEARCHES = ("grid", "optuna")
 TRIALS = 30  # of Optuna's, unless told otherwise
 FINAL_SEEDS = 10
+WIDENINGS = 4  # how many times a grid may grow
 
 
 def axes(method: str) -> dict[str, list[Any]]:
@@ -74,8 +76,10 @@ def tune(
         with Watch(labels) as watch:
             results = run_all(configs, RunStore(out), workers=workers, resume=True, report=watch)
         for i, values in enumerate(candidates):
-            accuracies = [float(r["acc"]) for r in results[i * len(seeds) : (i + 1) * len(seeds)]]
-            rows.append({"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies})
+            own = results[i * len(seeds) : (i + 1) * len(seeds)]
+            accuracies, learnt = [float(r["acc"]) for r in own], [r["la"] for r in own if r["la"] is not None]
+            row = {"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies}
+            rows.append({**row, "la": float(np.mean(learnt)) if learnt else None, "las": learnt})
         return [row["acc"] for row in rows[first:]]
 
     if search == "optuna":
@@ -88,12 +92,52 @@ def tune(
         rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
     else:
         evaluate(_some(grid(method), trials))
+        if trials is None:
+            for further in beyond(method, rows):
+                print(f"{method}: the best lies at an edge of the grid, which is widened: {further}", file=sys.stderr)
+                evaluate(further)
     ranked = sorted(rows, key=lambda row: -row["acc"])
     if finalists:
         rows = []
         evaluate([row["values"] for row in ranked[:finalists]], range(FINAL_SEEDS))
         ranked[:finalists] = sorted(rows, key=lambda row: -row["acc"])
     return ranked
+
+
+def beyond(method: str, rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Further trials, as long as the best of `rows` has an extreme value: the next one on each such axis.
+
+    `rows` grows between two of them. The step is that of the axis: its last two values' ratio. Counts and choices
+    have no next value, nor has a value beyond a hyper-parameter's limits.
+    """
+    for _ in range(WIDENINGS):
+        best = max(rows, key=lambda row: row["acc"])["values"]
+        further = []
+        for name in best:
+            tried = sorted({row["values"][name] for row in rows})
+            value = _next(tried, best[name])
+            if value is not None and _is_allowed(method, name, value):
+                further.append({**best, name: value})
+        if not further:
+            return
+        yield further
+
+
+def _next(tried: list[Any], value: Any) -> float | None:
+    """The value that follows an extreme one of those that were tried, away from the others."""
+    if len(tried) < 2 or not all(isinstance(other, float) and other > 0 for other in tried):
+        return None
+    if value == tried[0]:
+        return float(f"{value * value / tried[1]:.1g}")
+    return float(f"{value * value / tried[-2]:.1g}") if value == tried[-1] else None
+
+
+def _is_allowed(method: str, name: str, value: float) -> bool:
+    try:
+        find_method(method).Hyper.of({name: value})
+    except InputError:
+        return False
+    return True
 
 
 def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str, Any]]:

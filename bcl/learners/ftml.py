@@ -17,7 +17,7 @@ class FTMLHyper(HyperParameters):
     outer_lr: float = hyper(0.3, "rate of the interpolation towards where they led", symbol="β", above=0, high=1)
     inner_steps: int = hyper(2, "SGD steps before an interpolation", low=1)
     meta_steps: int = hyper(1, "meta-updates per batch, each on the memory of a random task", low=1)
-    replay_batch: int = hyper(128, "samples per step of a meta-update, at most the slots of one task", low=1)
+    replay_batch: int = hyper(0, "samples per step of a meta-update; 0: the whole memory of the task", low=0)
     adapt: bool = hyper(False, "before a task is evaluated, fine-tune a copy on the task's memory")
     adapt_lr: float = hyper(0.03, "rate of that fine-tuning", above=0)
     adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
@@ -30,8 +30,9 @@ class FTML(AdaptingLearner):
         Reptile on B_n:                     φ <- θ;  n_inner times  φ <- φ - α ∇ L(φ, B_n);      θ <- θ + β (φ - θ)
         n_meta times, j a random seen task: φ <- θ;  n_inner times  φ <- φ - α ∇ L(φ, draw M_j); θ <- θ + β (φ - θ)
 
-    Every step of a meta-update draws anew from M_j. Adapting a copy of θ to a task on its memory before it is evaluated
-    is what the method is for, and what BCL's Table 1 goes without: hence an option, `adapt`.
+    Every step of a meta-update takes all of M_j, as the released code does, or draws anew from it (`replay_batch`).
+    Adapting a copy of θ to a task on its memory before it is evaluated is what the method is for, and what BCL's Table
+    1 goes without: hence an option, `adapt`.
 
     Deviations: all data of earlier tasks are replaced by the memory; Reptile stands for the gradient through the
     adaptation. Both are those of Pham et al. The interpolation covers batch-norm statistics as it does weights.
@@ -56,7 +57,8 @@ class FTML(AdaptingLearner):
         for _ in range(h.meta_steps):
             slow = snapshot(state)
             task = self.random.choose(memory.seen > 0, 1)
-            k, eligible = min(h.replay_batch, memory.slots_per_task), memory.of_task(task)
+            k = min(h.replay_batch or memory.slots_per_task, memory.slots_per_task)
+            eligible = memory.of_task(task)
             for _ in range(h.inner_steps):
                 drawn = memory.get(self.random.choose(eligible, k))
                 self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y))

@@ -6,13 +6,14 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bcl.cli import main
 from bcl.experiments.presets import preset
-from bcl.experiments.tuning import save_winner
+from bcl.experiments.tuning import beyond, save_winner
 from bcl.streams import Dataset, benchmark
 from bcl.streams.dataset import digits
 
@@ -120,6 +121,33 @@ def test_optuna_looks_between_the_grids_values_and_goes_on_where_it_was(
     assert {row["values"]["lr"] for row in again} > set(rates)
     assert again[0]["acc"] == max(row["acc"] for row in again)
     assert preset("split-digits", "task", "task", "er") == again[0]["values"]
+
+
+def test_a_grid_is_widened_while_the_best_lies_at_an_edge() -> None:
+    """The best lies beyond a grid, at a rate of 0.001 and a weight of 300: the search gets nearer."""
+    rows: list[dict[str, Any]] = []
+
+    def evaluate(trials: list[dict[str, Any]]) -> None:
+        for values in trials:
+            distance = abs(np.log10(values["lr"]) + 3) + abs(np.log10(values["distill_weight"]) - 2.5)
+            rows.append({"values": values, "acc": -float(distance)})
+
+    evaluate([{"lr": rate, "distill_weight": weight} for rate in (0.01, 0.03, 0.1) for weight in (3.0, 10.0)])
+    asked = []
+    for further in beyond("lwf", rows):
+        asked += further
+        evaluate(further)
+    assert asked[:2] == [{"lr": 0.003, "distill_weight": 10.0}, {"lr": 0.01, "distill_weight": 30.0}]
+    assert len(asked) <= 2 * 4
+    assert max(rows, key=lambda row: row["acc"])["values"] in asked
+
+
+def test_a_grid_is_not_widened_where_the_best_is_inside_or_at_a_limit() -> None:
+    trials = [({"outer_lr": 0.3, "inner_steps": 2}, 1.0), ({"outer_lr": 1.0, "inner_steps": 2}, 2.0)]
+    rows = [{"values": values, "acc": acc} for values, acc in trials]
+    assert list(beyond("bcl-dual", rows)) == [], "an interpolation goes no further than 1"
+    inside = [{"values": {"lr": rate}, "acc": acc} for rate, acc in ((0.01, 1.0), (0.03, 2.0), (0.1, 1.0))]
+    assert list(beyond("er", inside)) == []
 
 
 def test_an_unknown_search(capsys: pytest.CaptureFixture[str]) -> None:
