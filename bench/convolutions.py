@@ -18,11 +18,11 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from bcl.engine.capture import Graph
-from bcl.experiments.precision import set_precision
-from bcl.experiments.rehearsal import timed
-from bcl.kernels import conv
-from bcl.kernels.launch import compiling
-from bcl.kernels.products import precision
+from bcl.ops.triton import conv
+from bcl.ops.triton.launch import compiling
+from bcl.ops.triton.products import precision
+from bcl.runs.precision import set_precision
+from bcl.schedule.step_timing import timed
 
 CUDA = torch.device("cuda")
 REPEATS = 4  # calls of a product one after another in a branch

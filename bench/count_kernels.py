@@ -19,10 +19,10 @@ import torch
 import triton.runtime.interpreter as interpreter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bcl.experiments.rehearsal import beside, random_feed
-from bcl.experiments.speed import prepared
 from bcl.learners import METHODS, method
+from bcl.schedule.step_timing import beside, random_feed
 from bcl.streams import benchmark
+from bcl.studies.speed import prepared
 
 FREE = {
     "alias", "as_strided", "detach", "empty", "empty_like", "empty_strided", "expand", "lift_fresh", "new_empty",

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from bcl import kernels
 from bcl.engine.capture import Graph
-from bcl.experiments.precision import set_precision
-from bcl.experiments.rehearsal import timed
 from bcl.nets import ResNet18, batch_groups
+from bcl.runs.precision import set_precision
+from bcl.schedule.step_timing import timed
 
 CUDA = torch.device("cuda")
 

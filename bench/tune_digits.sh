@@ -28,7 +28,7 @@ from pathlib import Path
 
 import yaml
 
-from bcl.experiments.tuning import save_winner
+from bcl.studies.tuning import save_winner
 
 for path in sorted(glob.glob("runs/tuned/*.yaml")):
     for benchmark, scenarios in yaml.safe_load(Path(path).read_text()).items():

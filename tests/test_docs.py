@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bcl.experiments import catalogue, command
+from bcl.cli import catalogue
+from bcl.cli import run_command as command
 from bcl.learners import METHODS
 from bcl.report.summary import summarize
 from bcl.streams import BENCHMARKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bcl.kernels import fused
+from bcl.ops.dispatch import fused
 
 
 class Feed:
@@ -35,7 +35,7 @@ class Feed:
     def next(self) -> tuple[Tensor, Tensor, int | Tensor]:
         """The next full mini-batch; where it begins is known to the device alone, so that the call can be captured."""
         if fused(self.x) and self.x.is_contiguous():
-            from bcl.kernels.rows import gather
+            from bcl.ops.triton.rows import gather
 
             tasks = None if isinstance(self.task, int) else self.task
             x, y, task, _ = gather(self.cursor, self.x, self.y, tasks, order=self.order, advance=True)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import log_softmax
 
-from bcl.kernels import fused
 from bcl.nets.head import HIDDEN
+from bcl.ops.dispatch import fused
 
 __all__ = [
     "cross_entropy",
@@ -39,7 +39,7 @@ def gradients(loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
 def cross_entropy(logits: Tensor, label: Tensor, reduction: str = "mean", count: Tensor | None = None) -> Tensor:
     """The cross-entropy of rows of logits with integer labels (Eq. 2). `count`: of so many first rows alone."""
     if reduction == "mean" and fused(logits):
-        from bcl.kernels import losses
+        from bcl.ops.triton import losses
 
         if losses.takes(logits):
             return losses.loss(logits, label, count=count)
@@ -95,7 +95,7 @@ def _fused(
     """Update tensors in one kernel, where that can be done: see `updates.update`."""
     if not all(fused(tensor) for tensor in ours):
         return False
-    from bcl.kernels import updates
+    from bcl.ops.triton import updates
 
     if not updates.takes(ours, theirs, *more):
         return False
@@ -110,7 +110,7 @@ def distillation_loss(logits: Tensor, target: Tensor, temperature: float, reduct
     "classes" averages each sample's sum over its visible classes as well (the released code of BCL), "batch" does not.
     """
     if fused(logits):
-        from bcl.kernels import losses
+        from bcl.ops.triton import losses
 
         if losses.takes(logits):
             return losses.loss(logits, None, None, target, temperature, 1.0, reduction == "classes")
@@ -135,7 +135,7 @@ def replay_loss(
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target.
     """
     if fused(logits):
-        from bcl.kernels import losses
+        from bcl.ops.triton import losses
 
         if losses.takes(logits):
             return losses.loss(
@@ -192,7 +192,7 @@ def nonnegative_qp(matrix: Tensor, linear: Tensor) -> Tensor:
     good as any other.
     """
     if fused(matrix) and matrix.dtype == torch.float64 and linear.dtype == torch.float64:
-        from bcl.kernels import qp
+        from bcl.ops.triton import qp
 
         if len(linear) <= qp.LARGEST:
             return qp.nonnegative(matrix, linear)

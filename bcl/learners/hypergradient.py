@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from bcl.kernels import plain
 from bcl.learners.functional import cross_entropy, gradients, sgd_
+from bcl.ops.dispatch import plain
 
 if TYPE_CHECKING:
     from torch import Tensor

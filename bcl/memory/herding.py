@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bcl.memory.random import Random
-from bcl.memory.store import Memory
+from bcl.memory.slots import Memory
 
 
 class HerdingMemory(Memory):

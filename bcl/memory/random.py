@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from bcl.kernels import fused
+from bcl.ops.dispatch import fused
 
 
 def _signed(value: int) -> int:
@@ -53,7 +53,7 @@ class Random(nn.Module):
         values. At least one must be eligible for the result to mean anything; at most len(eligible) are drawn.
         """
         if self._fusible(k):
-            from bcl.kernels.choose import choose
+            from bcl.ops.triton.choose import choose
 
             return choose(self.state, eligible, k)
         keys = self.integers(len(eligible)).masked_fill_(~eligible, -1)
@@ -63,7 +63,7 @@ class Random(nn.Module):
     def choose_stored(self, task: Tensor, k: int, without: int = -1) -> Tensor:
         """`choose` among the slots of a memory, given the task of each: those that are neither -1 nor `without`."""
         if self._fusible(k):
-            from bcl.kernels.choose import choose
+            from bcl.ops.triton.choose import choose
 
             return choose(self.state, task, k, without)
         stored = task >= 0

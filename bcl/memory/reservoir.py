@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bcl.memory.random import Random
-from bcl.memory.store import Kind, Memory
+from bcl.memory.slots import Kind, Memory
 
 
 class ReservoirMemory(Memory):
@@ -22,7 +22,7 @@ class ReservoirMemory(Memory):
     def write(self, x: Tensor, y: Tensor, t: int | Tensor, random: Random, **extra: Tensor) -> None:
         n = len(y)
         if n <= 64 and self._fusible(x) and len(extra) == len(self.extra):
-            from bcl.kernels.reservoir import write
+            from bcl.ops.triton.reservoir import write
 
             stored, value = (self.get_buffer(self.extra[0]), extra[self.extra[0]]) if extra else (None, None)
             write(x, y, t, (self.x, self.y, self.task), self.seen, random.state, stored, value)

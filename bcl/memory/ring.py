@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from bcl.memory.store import Kind, Memory
+from bcl.memory.slots import Kind, Memory
 
 
 class RingMemory(Memory):
@@ -34,7 +34,7 @@ class RingMemory(Memory):
     def write(self, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
         n, size = len(y), self.slots_per_task
         if self._fusible(x):
-            from bcl.kernels.ring import write
+            from bcl.ops.triton.ring import write
 
             stored = self.get_buffer(self.extra[0]) if self.extra else None
             value = extra[self.extra[0]] if extra else None
@@ -59,7 +59,7 @@ class RingMemory(Memory):
         """
         size = self.slots_per_task
         if self._fusible(x) and not self.extra:
-            from bcl.kernels.ring import exchange
+            from bcl.ops.triton.ring import exchange
 
             return exchange(x, y, t, (self.x, self.y, self.task), self.seen, size, prefill, join)
         seen, here = self.seen[t], self.slots_of(t)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from bcl.data import cache
+from bcl.data.sets import RESNET18
 from bcl.errors import InputError, unknown
 from bcl.nets import own
 from bcl.nets.mlp import MLP
 from bcl.nets.pretrained import start_from_imagenet
 from bcl.nets.resnet import ResNet18
-from bcl.streams import Setting, cache
-from bcl.streams.sets import RESNET18
+from bcl.streams import Setting
 
 NETS: dict[str, str] = {
     "mlp": "three hidden layers of 128 (the paper's, for Permuted MNIST)",

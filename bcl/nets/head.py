@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bcl.kernels import fused
+from bcl.ops.dispatch import fused
 from bcl.streams import Setting
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
@@ -30,7 +30,7 @@ def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | 
     `rest`: the tasks of the samples that come after those of task t, an integer then.
     """
     if fused(logits) and logits.dtype == torch.float32 and logits.numel():
-        from bcl.kernels.inputs import mask
+        from bcl.ops.triton.inputs import mask
 
         if isinstance(t, Tensor):
             return mask(logits, visible, 0, 0, t, HIDDEN)
@@ -75,7 +75,7 @@ def join_inputs(batches: Sequence[Tensor], input_range: tuple[float, float]) -> 
     low, high = input_range
     scale = (high - low) / 255
     if batches[0].dtype == torch.uint8 and len(batches) <= 2 and len(batches[0]) and fused(batches[0]):
-        from bcl.kernels import inputs
+        from bcl.ops.triton import inputs
 
         return inputs.scale(batches, scale, low)
     x = batches[0] if len(batches) == 1 else torch.cat(list(batches))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from bcl.kernels import fused
 from bcl.nets.norm import BatchNorm2d, group_sizes
+from bcl.ops.dispatch import fused
 
 
 class Conv2d(nn.Conv2d):
@@ -29,7 +29,7 @@ def conv_norm(
     sizes = group_sizes(norm, x)
     fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
     if fits and _plain_conv(conv) and _plain_norm(norm) and _float32(x, conv.weight):
-        from bcl.kernels.conv_norm import conv_norm as fused_conv_norm
+        from bcl.ops.triton.conv_norm import conv_norm as fused_conv_norm
 
         return fused_conv_norm(conv, norm, x, sizes, shortcut, activate)
     out: Tensor = norm(conv(x), shortcut, activate)
@@ -39,7 +39,7 @@ def conv_norm(
 def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
     """layer(x), through a ReLU if asked."""
     if layer.bias is not None and x.dim() == 2 and _float32(x, layer.weight):
-        from bcl.kernels.linear import linear as fused_linear
+        from bcl.ops.triton.linear import linear as fused_linear
 
         return fused_linear(x, layer.weight, layer.bias, activate)
     out: Tensor = layer(x)
@@ -49,7 +49,7 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
 def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
     """layer(x), where layer may be a max-pool."""
     if isinstance(layer, nn.MaxPool2d) and _plain_pool(layer) and _float32(x):
-        from bcl.kernels.pool import max_pool as fused_max_pool
+        from bcl.ops.triton.pool import max_pool as fused_max_pool
 
         return fused_max_pool(x)
     out: Tensor = layer(x)
@@ -62,7 +62,7 @@ def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
     weights = [p for p in net.parameters() if p.requires_grad]
     if not weights or not type(net).__module__.startswith("bcl.nets.") or not _float32(*weights):
         return
-    from bcl.kernels.launch import compiling
+    from bcl.ops.triton.launch import compiling
 
     was_training = net.training
     with compiling():

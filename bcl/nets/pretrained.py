@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bcl.data import cache
+from bcl.data.new_entry import Draft, storing
+from bcl.data.sets import RESNET18
+from bcl.data.source import MEMBER_LIMIT, reading
 from bcl.errors import DamagedFileError, InputError, MissingDataError
 from bcl.nets.resnet import ResNet18
-from bcl.streams import cache
-from bcl.streams.draft import Draft, storing
-from bcl.streams.sets import RESNET18
-from bcl.streams.source import MEMBER_LIMIT, reading
 
 FILE = "weights.safetensors"
 

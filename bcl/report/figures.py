@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
-from bcl.report import comparison, curves, heatmaps
+from bcl.report import accuracy_figure as comparison
+from bcl.report import matrix_figure as heatmaps
+from bcl.report import time_figures as curves
 from bcl.report.entries import Entry, Result, entries, sections
 from bcl.report.palette import style
 

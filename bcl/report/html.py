@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
-from bcl.report import words
+from bcl.report import formatting as words
 from bcl.report.entries import Entry, Result, best, entries, sections, show
 from bcl.report.figures import FIGURES, as_svg
 from bcl.report.palette import colour

@@ -11,7 +11,7 @@ from typing import Any
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import StorageError
-from bcl.report.words import NOTHING
+from bcl.report.formatting import NOTHING
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.report import sheet, sizes, words
-from bcl.report.compare import Comparison, Group
+from bcl.report import axis_figure as sizes
+from bcl.report import formatting as words
+from bcl.report import sheet
 from bcl.report.figures import as_svg
 from bcl.report.html import page, section
 from bcl.report.paper import difference
 from bcl.report.sheet import Sheet
+from bcl.report.suite_results import Comparison, Group
 from bcl.report.summary import summary_of
 from bcl.report.tables import results_sheet, seeds_sheet, time_sheet
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bcl.report.entries import Result, entries
+from bcl.report.formatting import count, duration
 from bcl.report.summary import summary_of
-from bcl.report.words import count, duration
 
 Labels = Mapping[str, Sequence[str]]  # what a suite calls a run, by the run's id
 Columns = dict[str, list[Text]]

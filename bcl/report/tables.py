@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bcl.report import words
-from bcl.report.compare import Comparison, Group, Row
+from bcl.report import formatting as words
 from bcl.report.entries import Entry
 from bcl.report.paper import difference
 from bcl.report.sheet import Cell, Part, Sheet, empty
 from bcl.report.significance import LEVEL
+from bcl.report.suite_results import Comparison, Group, Row
 from bcl.report.summary import mean_and_std, summary_of
 
 ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "anytime": "anytime ↑"}

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bcl.report.entries import UPPER_BOUND
+from bcl.report.formatting import NOTHING, mean_std, number
 from bcl.report.summary import MEASURES
-from bcl.report.words import NOTHING, mean_std, number
 
 Line = Mapping[str, Any]
 HEADINGS = ("method", "ACC ↑", "FM ↓", "LA ↑", "seeds", "s/run")

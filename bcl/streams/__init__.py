@@ -1,8 +1,8 @@
 """What arrives: benchmark -> tasks -> mini-batches. Knows no learning."""
 
+from bcl.data.dataset import Array, Dataset
 from bcl.streams.benchmark import BENCHMARKS, Benchmark, benchmark
-from bcl.streams.collect import from_datasets, from_samples
-from bcl.streams.dataset import Array, Dataset
+from bcl.streams.own_samples import from_datasets, from_samples
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
 

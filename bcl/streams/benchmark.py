@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bcl.data import cache
+from bcl.data.dataset import Array, Dataset, digits
 from bcl.errors import InputError, unknown
-from bcl.streams import cache
-from bcl.streams.dataset import Array, Dataset, digits
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
 

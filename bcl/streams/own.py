@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from bcl.data import cache
+from bcl.data.dataset import Array, Dataset, TaskedDataset
+from bcl.data.parsed import SPLITS
 from bcl.errors import InputError, unknown
-from bcl.streams import cache
 from bcl.streams.benchmark import ARRIVAL, PARTS, Benchmark, hold_out
-from bcl.streams.content import SPLITS
-from bcl.streams.dataset import Array, Dataset, TaskedDataset
 from bcl.streams.stream import TaskPlan
 
 VALIDATION_SHARE = 0.25  # of every task's training samples: what tuning is judged on, so that no test sample is used
@@ -52,7 +52,8 @@ class OwnBenchmark(Benchmark):
 
 def own_benchmark(name: str) -> OwnBenchmark:
     """`folder:PATH`, `folder:PATH?size=64` (images are resized to 64x64) or `npz:FILE`."""
-    from bcl.streams import ownfolder, ownnpz
+    from bcl.streams import own_folder as ownfolder
+    from bcl.streams import own_npz as ownnpz
 
     kind, _, rest = name.partition(":")
     path, _, query = rest.partition("?")

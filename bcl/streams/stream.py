@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bcl.streams.dataset import Array, Dataset
+from bcl.data.dataset import Array, Dataset
 from bcl.streams.setting import Setting
 
 JOINT_ORDER = 3  # the purpose of the generator below; benchmark.py names the others

@@ -14,19 +14,19 @@ import pytest
 import torch
 
 from bcl.engine import Interrupted, Loop, Member, Position, digest, load, loop, save
-from bcl.experiments.claims import compute
-from bcl.experiments.config import RunConfig
-from bcl.experiments.store import RunStore
 from bcl.learners import METHODS, method
 from bcl.nets import build
+from bcl.runs.claims import compute
+from bcl.runs.config import RunConfig
+from bcl.runs.store import RunStore
 from bcl.streams import benchmark
 
 CONVOLVED = ("lwf", "icarl", "gem", "bcl-dual")  # what they keep beside the network: a copy, means, gradients, targets
 CHILD = """
 import json, sys
-from bcl.experiments.config import RunConfig
-from bcl.experiments.claims import compute
-from bcl.experiments.store import RunStore
+from bcl.runs.config import RunConfig
+from bcl.runs.claims import compute
+from bcl.runs.store import RunStore
 
 def stop(told=[]):
     if not told:

@@ -16,9 +16,9 @@ from bcl.report import (
     save_figures,
 )
 from bcl.report.colours import COLOURS
-from bcl.report.curves import spread_out
 from bcl.report.entries import ORDER, UPPER_BOUND, entries
 from bcl.report.palette import MARKERS, colour
+from bcl.report.time_figures import spread_out
 
 ALL = (accuracy_comparison, accuracy_over_time, accuracy_matrices, accuracy_on_each_task)
 

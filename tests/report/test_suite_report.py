@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bcl.cli import main
-from bcl.report import compare, latex, sheet
+from bcl.report import latex, sheet
+from bcl.report import suite_results as compare
 from bcl.report.suite_page import axis_figures, render
 from bcl.report.tables import results_sheet, time_sheet
 
@@ -118,7 +119,7 @@ def test_figure_2_has_a_curve_per_method_with_error_bars(tmp_path: Path, make_su
     assert page.count("<svg") == 1
     assert 'aria-label="Final accuracy against memory slots per task on split-digits"' in page
     assert "er (memory=20)" in page
-    from bcl.report.sizes import curves, draw
+    from bcl.report.axis_figure import curves, draw
 
     assert {label: [row.at for row in rows] for label, rows in curves(comparison.groups[0]).items()} == {
         "er": [10, 20, 40],

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bcl.experiments.suite import load
 from bcl.report.suite_table import lines, print_status, summary
 from bcl.report.text import markdown
+from bcl.studies.suite import load
 
 
 def status(planned: list[dict[str, Any]]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_uint8_arrays_stay_bytes(cache_root, tmp_path):
 @pytest.mark.parametrize("dtype", ["float64", "uint8"])
 def test_the_order_in_memory_does_not_matter(cache_root, tmp_path, monkeypatch, shape, dtype):
     """A pandas table is often Fortran-ordered; it is read in several passes where it is large."""
-    monkeypatch.setattr("bcl.streams.ownnpz.BLOCK", 7 * 60 * 8)
+    monkeypatch.setattr("bcl.streams.own_npz.BLOCK", 7 * 60 * 8)
     x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
     row, column = (
         benchmark(save(tmp_path / f"{order}.npz", x=np.asarray(x, order=order))).data for order in ("C", "F")
@@ -65,7 +65,7 @@ def test_a_channel_axis_makes_images(cache_root, tmp_path):
 
 def test_floats_need_four_bytes_each(cache_root, tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 40 * (400 + 8) + 100})  # enough for bytes
-    monkeypatch.setattr("bcl.streams.draft.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("bcl.data.new_entry.shutil.disk_usage", lambda _: usage)
     assert benchmark(save(tmp_path / "a.npz", x=np.zeros((40, 400), np.uint8))).net == "mlp"
     with pytest.raises(StorageError, match="free some space"):
         benchmark(save(tmp_path / "b.npz", x=np.zeros((40, 400), np.float32)))

@@ -10,10 +10,11 @@ from data_makers import png
 from torch.utils.data import TensorDataset
 
 from bcl.cli import main
+from bcl.data import cache
 from bcl.errors import InputError, UserError
-from bcl.experiments.config import RunConfig
 from bcl.nets import build
-from bcl.streams import benchmark, cache, from_datasets, from_samples
+from bcl.runs.config import RunConfig
+from bcl.streams import benchmark, from_datasets, from_samples
 
 TASKS = {"task_01": ("ant", "bee"), "task_02": ("bee", "yak"), "task_10": ("cat",)}
 
@@ -56,8 +57,8 @@ def test_the_seed_decides_the_order_of_arrival(folder):
 @pytest.mark.parametrize("scenario", ["task", "domain", "class"])
 def test_every_scenario_learns_it(folder, tmp_path, capsys, scenario):
     arguments = ["--scenario", scenario, "--seed", "0", "--out", str(tmp_path / "runs"), "--device", "cpu"]
-    from bcl.experiments.claims import compute
-    from bcl.experiments.store import RunStore
+    from bcl.runs.claims import compute
+    from bcl.runs.store import RunStore
 
     config = RunConfig.resolve(f"folder:{folder}", "er", 0, scenario=scenario)
     result = compute(config, RunStore(tmp_path / "runs"))
@@ -82,8 +83,8 @@ def test_a_folder_is_read_once_and_again_when_it_changes(folder, monkeypatch):
 
 
 def test_a_run_stops_where_the_data_changed_after_it_was_planned(folder, tmp_path):
-    from bcl.experiments.claims import compute
-    from bcl.experiments.store import RunStore
+    from bcl.runs.claims import compute
+    from bcl.runs.store import RunStore
 
     config = RunConfig.resolve(f"folder:{folder}", "er", 0)
     (folder / "task_01" / "train" / "ant" / "0.png").write_bytes(png(np.zeros((3, 6, 5), np.uint8)))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bcl.streams import BENCHMARKS, SCENARIOS, benchmark, cache
-from bcl.streams.draft import Draft
+from bcl.data import cache
+from bcl.data.new_entry import Draft
+from bcl.streams import BENCHMARKS, SCENARIOS, benchmark
 
 CLASSES = {"mnist": 10, "cifar10": 10, "cifar100": 100, "cub": 200, "miniimagenet": 100}
 PER_CLASS = 40

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from bcl.data import dataset
+from bcl.data.dataset import digits
 from bcl.errors import InputError, UnknownNameError
-from bcl.streams import BENCHMARKS, Benchmark, benchmark, dataset
-from bcl.streams.dataset import digits
+from bcl.streams import BENCHMARKS, Benchmark, benchmark
 
 EMBEDDED = ("permuted-digits", "split-digits")
 # Split with tuning classes of its own, as the paper's CIFAR-100: six classes learnt, four tuned on.

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from bcl.data.dataset import digits
 from bcl.errors import InputError, UnknownNameError
 from bcl.streams import SCENARIOS, Setting, benchmark
-from bcl.streams.dataset import digits
 
 EMBEDDED = ("permuted-digits", "split-digits")
 DIGITS = digits()

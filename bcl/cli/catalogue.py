@@ -1,0 +1,134 @@
+"""`bcl list`: what there is."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bcl.data import cache
+from bcl.data.sets import SETS
+from bcl.errors import DamagedFileError
+from bcl.learners import METHODS, method
+from bcl.streams import BENCHMARKS, Benchmark
+from bcl.studies.suite import load as load_suite
+from bcl.studies.suite import packaged
+
+
+def benchmarks() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": b.name,
+            "summary": b.summary,
+            "scenario": b.scenario,
+            "tasks": b.learning_tasks,
+            "tuning_tasks": b.tuning_tasks,
+            "classes_per_task": b.classes_per_task,
+            **_sizes(b),
+            "memory_per_task": b.memory,
+            "net": b.net,
+            "data": _where(b.dataset),
+        }
+        for b in BENCHMARKS.values()
+    ]
+
+
+def _sizes(b: Benchmark) -> dict[str, Any]:
+    """Images per learning task, and their shape, whether the data is here or not."""
+    if b.dataset not in SETS:
+        stream = b.stream(0)
+        return {
+            "train_per_task": stream.train_size(0),
+            "test_per_task": len(stream.plans[0].test),
+            "shape": list(stream.setting.shape),
+        }
+    spec = SETS[b.dataset]
+    share = 1.0 if b.kind == "permuted" else b.classes_per_task / spec.classes
+    return {
+        "train_per_task": round(spec.train * share * (1 - b.held_out)),
+        "test_per_task": round(spec.test * share),
+        "shape": list(spec.shape),
+    }
+
+
+def _where(dataset: str) -> str:
+    if dataset not in SETS:
+        return "embedded"
+    try:
+        return "cached" if cache.manifest(dataset) is not None else "missing"
+    except DamagedFileError:  # the list shows the others all the same; a run says what is wrong
+        return "damaged"
+
+
+def _compact(row: dict[str, Any]) -> dict[str, Any]:
+    """A benchmark in the width of a terminal."""
+    return {
+        "name": row["name"],
+        "scenario": row["scenario"],
+        "tasks": f"{row['tasks']}+{row['tuning_tasks']}",
+        "classes": row["classes_per_task"],
+        "images": f"{row['train_per_task']:,}+{row['test_per_task']:,}",
+        "shape": row["shape"],
+        "slots": row["memory_per_task"],
+        "data": row["data"],
+    }
+
+
+def methods() -> list[dict[str, Any]]:
+    rows = []
+    for name in METHODS:
+        learner = method(name)
+        hyper = {f.name: {"default": f.default, **_about(f.metadata)} for f in fields(learner.Hyper)}
+        rows.append(
+            {
+                "name": name,
+                "reference": learner.reference,
+                "scenarios": list(learner.scenarios),
+                "memory": learner.memory_kind,
+                "cost": learner.cost,
+                "hyper": hyper,
+            }
+        )
+    return rows
+
+
+def suites() -> list[dict[str, Any]]:
+    found = [load_suite(name) for name in packaged()]
+    return [{"name": s.name, "title": s.title, "runs": sum(line.seeds for line in s.lines)} for s in found]
+
+
+def _about(metadata: Any) -> dict[str, str]:
+    return {key: metadata[key] for key in ("meaning", "symbol") if metadata.get(key)}
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return ("x" if value and isinstance(value[0], int) else ", ").join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def show(content: dict[str, list[dict[str, Any]]]) -> None:
+    console = Console()
+    for title, rows in content.items():
+        if not rows:
+            continue
+        if title == "benchmarks":
+            rows = [_compact(row) for row in rows]
+        columns = [name for name in rows[0] if name != "hyper"]
+        table = Table(
+            title=title, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
+        )
+        table.padding = (0, 1, 0, 0)
+        for column in columns:
+            table.add_column(column.replace("_", " "), no_wrap=column == "name")
+        for row in rows:
+            values = (row[column] for column in columns)
+            table.add_row(*(_words(v) for v in values))
+        console.print(table)
+        if title == "benchmarks":
+            console.print("tasks: to learn + to tune on; per task: classes, images to train + to test on, slots")
+            if any(row["data"] == "missing" for row in rows):
+                console.print("missing data: `bcl data status` says how to get it", highlight=False)
+        console.print()

@@ -1,0 +1,1 @@
+"""Data sets on disk: cache, fetch, import, verify, formats. Knows no tasks."""

@@ -1,0 +1,82 @@
+"""`bcl data status`: what the cache holds and what it lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bcl.data import cache
+from bcl.data.cache import root
+from bcl.data.sets import RESNET18, SETS, how_to_get
+from bcl.errors import UserError, unknown
+
+__all__ = ["known", "present", "root", "show", "status"]
+
+
+def present() -> list[str]:
+    """The entries that the cache has, the user's own included."""
+    own = sorted(f"own/{path.parent.name}" for path in (root() / "own").glob("[!.]*/manifest.json"))
+    return [name for name in (*SETS, RESNET18) if (root() / name / cache.MANIFEST).exists()] + own
+
+
+def known(name: str) -> None:
+    if name not in SETS and name != RESNET18 and not name.startswith("own/"):
+        raise unknown("data set", name, (*SETS, RESNET18))
+
+
+def status() -> list[dict[str, Any]]:
+    rows = []
+    for name in dict.fromkeys((*SETS, RESNET18, *present())):
+        row: dict[str, Any] = {"name": name, "present": False}
+        try:
+            about = cache.manifest(name)
+        except UserError as error:  # one damaged entry must not hide the others
+            rows.append({**row, "problem": str(error)})
+            continue
+        if about is None:
+            rows.append({**row, "hint": how_to_get(name)})
+            continue
+        size = sum(int(entry["bytes"]) for entry in about["files"].values())
+        keys = ("counts", "shape", "kind", "source", "date", "digest")
+        rows.append(
+            {
+                **row,
+                "present": True,
+                "classes": len(about["classes"]),
+                "bytes": size,
+                **{key: about.get(key) for key in keys},
+                "files": {file: entry["sha256"] for file, entry in about["files"].items()},
+            }
+        )
+    return rows
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
+    for column in ("name", "train", "test", "classes", "shape", "MiB", "from", "date"):
+        right = column in ("train", "test", "classes", "MiB")
+        wraps = column in ("name", "from")  # where the line is short, numbers, shapes and dates stay whole
+        table.add_column(column, justify="right" if right else "left", no_wrap=not wraps, overflow="fold")
+    for row in rows:
+        if not row["present"]:
+            table.add_row(row["name"], "-", "-", "-", "-", "-", "damaged" if "problem" in row else "missing", "")
+            continue
+        counts = row["counts"]
+        table.add_row(
+            row["name"],
+            *(f"{counts[split]:,}" if split in counts else "" for split in ("train", "test")),
+            str(row["classes"] or ""),
+            "x".join(map(str, row["shape"])),
+            f"{row['bytes'] / 2**20:,.0f}",
+            row["kind"],
+            row["date"][:10],
+        )
+    console = Console()
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}  # paths and commands stay whole
+    console.print(f"cache: {root()}", **plain)
+    console.print(table)
+    for row in rows:
+        if not row["present"]:
+            console.print(row.get("problem") or f"{row['name']} is missing: {row['hint']}", **plain)

@@ -1,0 +1,112 @@
+"""The pickles of the CIFAR archives, read by an unpickler that can build arrays, lists and strings and nothing else.
+
+No class or function that a pickle names is ever looked up: the few names that such an archive uses stand for shells of
+our own, which hold what they are given and become an array only after every field was checked.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import numpy as np
+
+from bcl.data.dataset import Array
+from bcl.data.source import reading
+from bcl.errors import DamagedFileError
+
+
+class _TypeShell:
+    """Stands for numpy.dtype."""
+
+    def __init__(self, code: Any = "", *_: Any):
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        """Byte order and alignment: nothing that a byte has."""
+
+
+class _ArrayShell:
+    """Stands for numpy.ndarray while it is put together."""
+
+    state: Any = None
+
+    def __init__(self, *_: Any):
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    """Stands for _codecs.encode, with which old pickles spell bytes."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise pickle.UnpicklingError("bytes in an unknown spelling")
+    return text.encode("latin1")
+
+
+KNOWN: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): _ArrayShell,
+    ("numpy", "dtype"): _TypeShell,
+    ("numpy.core.multiarray", "_reconstruct"): _ArrayShell,
+    ("numpy._core.multiarray", "_reconstruct"): _ArrayShell,
+    ("_codecs", "encode"): _encode,
+}
+
+
+# Python's own unpickler, not C's: its memo is a dict, so that a number in the file cannot make it reserve memory.
+class _Unpickler(pickle._Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in KNOWN:
+            raise DamagedFileError(f"it calls {module}.{name}, which no data set needs; refused")
+        return KNOWN[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise DamagedFileError(f"it refers to an object outside of it ({pid!r:.40}); refused")
+
+
+def read_pickle(name: str, data: bytes) -> dict[str, Any]:
+    """The dictionary in a pickle, with its keys as text and its arrays as arrays."""
+    with reading(name):
+        try:
+            content = _Unpickler(io.BytesIO(data), encoding="bytes").load()
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{name}: {error}") from None
+        except (pickle.UnpicklingError, RecursionError) as error:
+            raise DamagedFileError(f"{name} is not a whole pickle ({error}); get a fresh copy") from error
+        if not isinstance(content, dict):
+            raise DamagedFileError(f"{name} holds no dictionary")
+        return {_text(key): _array(v) if isinstance(v, _ArrayShell) else v for key, v in content.items()}
+
+
+def texts(name: str, values: Any) -> list[str]:
+    """A list of names."""
+    if not isinstance(values, list) or not all(isinstance(v, bytes | str) for v in values):
+        raise DamagedFileError(f"{name} holds no list of names")
+    return [_text(value) for value in values]
+
+
+def integers(name: str, values: Any) -> Array:
+    """A list of labels."""
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**31 for v in values):
+        raise DamagedFileError(f"{name} holds no list of labels")
+    return np.asarray(values, dtype=np.int64)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _array(shell: _ArrayShell) -> Array:
+    """Version, shape, type, order, bytes: what an array's state consists of."""
+    if not isinstance(shell.state, tuple) or len(shell.state) != 5:
+        raise DamagedFileError("an array without content")
+    _, shape, kind, fortran, data = shell.state
+    whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+    if not whole or not isinstance(kind, _TypeShell) or kind.code not in ("u1", b"u1", "|u1"):
+        raise DamagedFileError("an array of something else than bytes")
+    data = data.encode("latin1") if isinstance(data, str) else data
+    if not isinstance(data, bytes) or len(data) != int(np.prod(shape, dtype=object)):
+        raise DamagedFileError("an array whose bytes do not fill its shape")
+    return np.frombuffer(data, np.uint8).reshape(shape, order="F" if fortran else "C")

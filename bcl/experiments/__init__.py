@@ -1,1 +1,0 @@
-"""A run, many runs, the run store, tuning."""

@@ -1,0 +1,1 @@
+"""Losses, updates, draws, projections, masks: the plain form and the choice of the fused one."""

@@ -1,0 +1,310 @@
+"""Convolutions as matrix products over patches that are gathered on the way (implicit GEMM).
+
+Activations and weights are channels-last. The three products of a convolution are one kernel each; the one that goes
+forward also takes the statistics that batch norm needs, or applies a batch norm whose statistics are known. Backward,
+layers of many channels are left to cuDNN, which is quicker there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bcl.ops.triton.launch import cdiv, launch
+from bcl.ops.triton.products import product
+from bcl.ops.triton.relu import rectified
+from bcl.ops.triton.statistics import combine_moments
+
+WIDE = 64  # a network of full width has a multiple of so many channels, a reduced one has not
+
+
+@triton.jit
+def _patches(
+    x, image, h0, v0, k, inside, H, W, C: tl.constexpr, R: tl.constexpr, LAST: tl.constexpr
+):  # fmt: skip
+    """[pixel, k]: what the filter's k-th tap (row, column, channel) meets where it lies at (h0, v0) of an image."""
+    c, r, s = k % C, k // (C * R), (k // C) % R
+    h, v = h0[:, None] + r[None, :], v0[:, None] + s[None, :]
+    there = (h >= 0) & (h < H) & (v >= 0) & (v < W) & inside[:, None] & (k < C * R * R)[None, :]
+    if LAST:
+        place = ((image[:, None] * H + h) * W + v) * C + c[None, :]
+    else:
+        place = ((image[:, None] * C + c[None, :]) * H + h) * W + v
+    return tl.load(x + place, mask=there, other=0.0)
+
+
+@triton.jit(do_not_specialize=["n0", "n1", "H", "W", "P", "Q"])
+def _forward(
+    x, w, y, moments, arrivals, mean, rstd, running_mean, running_var, weight, bias, shortcut,
+    n0, n1, H, W, P, Q, momentum, eps, SHORTCUT: tl.constexpr, RELU: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr,
+    TRAINING: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """y = conv(x, w). A tile of pixels lies within one of two groups of samples."""
+    tile, column = tl.program_id(0), tl.program_id(1)
+    tiles0 = tl.cdiv(n0 * P * Q, BM)
+    second = tile >= tiles0
+    end = (n0 + second * n1) * P * Q
+    m = tl.where(second, n0 * P * Q + (tile - tiles0) * BM, tile * BM) + tl.arange(0, BM)
+    inside = m < end
+    co = column * BN + tl.arange(0, BN)
+    n, at = m // (P * Q), m % (P * Q)
+    h0, v0 = (at // Q) * STRIDE - PAD, (at % Q) * STRIDE - PAD
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, C * R * R, BK):
+        k = k0 + tl.arange(0, BK)
+        a = _patches(x, n, h0, v0, k, inside, H, W, C, R, LAST)
+        b = tl.load(
+            w + co[None, :] * (C * R * R) + k[:, None], mask=(co < K)[None, :] & (k < C * R * R)[:, None], other=0.0
+        )
+        acc = product(a, b, acc, PRECISION)
+    place = m[:, None] * K + co[None, :]
+    written = inside[:, None] & (co < K)[None, :]
+    if TRAINING:
+        tl.store(y + place, acc, mask=written)
+        count = tl.minimum(end - tl.min(m, axis=0), BM).to(tl.float32)
+        centre = tl.sum(acc, axis=0) / count  # rows outside are zero
+        spread = tl.where(inside[:, None], acc - centre[None, :], 0.0)
+        tl.store(moments + (tile * 2) * K + co, centre, mask=co < K)
+        tl.store(moments + (tile * 2 + 1) * K + co, tl.sum(spread * spread, axis=0), mask=co < K)
+        tl.debug_barrier()
+        if tl.atomic_add(arrivals + column, 1, sem="acq_rel") == tl.num_programs(0) - 1:
+            tl.store(arrivals + column, 0)
+            combine_moments(
+                moments, mean, rstd, running_mean, running_var, co, n0 * P * Q, n1 * P * Q, momentum, eps, K, BM, BN
+            )
+    else:
+        variance = tl.load(running_var + co, mask=co < K, other=1.0)
+        scale = tl.load(weight + co, mask=co < K, other=0.0) / tl.sqrt(variance + eps)
+        centre = tl.load(running_mean + co, mask=co < K, other=0.0)
+        shift = tl.load(bias + co, mask=co < K, other=0.0) - centre * scale
+        out = acc * scale[None, :] + shift[None, :]
+        if SHORTCUT:
+            out += tl.load(shortcut + place, mask=written, other=0.0)
+        if RELU:
+            out = rectified(out)
+        tl.store(y + place, out, mask=written)
+
+
+@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q"])
+def _to_input(
+    dy, w, dx, n, H, W, P, Q, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr,
+    PAD: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the input. Pixels whose row and column leave the same remainders on division by the stride meet
+    the same taps of the filter, and go together."""
+    class_h, class_v = tl.program_id(2) // STRIDE, tl.program_id(2) % STRIDE
+    rows, columns = tl.cdiv(H, STRIDE), tl.cdiv(W, STRIDE)
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.program_id(1) * BN + tl.arange(0, BN)
+    image, at = m // (rows * columns), m % (rows * columns)
+    h, v = (at // columns) * STRIDE + class_h, (at % columns) * STRIDE + class_v
+    inside = (image < n) & (h < H) & (v < W)
+    r0, s0 = (class_h + PAD) % STRIDE, (class_v + PAD) % STRIDE  # the taps are r0, r0 + STRIDE, ...
+    taps_r, taps_s = tl.cdiv(R - r0, STRIDE), tl.cdiv(R - s0, STRIDE)
+    p0, q0 = (h + PAD - r0) // STRIDE, (v + PAD - s0) // STRIDE
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, taps_r * taps_s * K, BK):
+        k = k0 + tl.arange(0, BK)
+        co, tap = k % K, k // K
+        i, j = tap // taps_s, tap % taps_s
+        p, q = p0[:, None] - i[None, :], q0[:, None] - j[None, :]
+        there = (p >= 0) & (p < P) & (q >= 0) & (q < Q) & inside[:, None] & (tap < taps_r * taps_s)[None, :]
+        a = tl.load(dy + ((image[:, None] * P + p) * Q + q) * K + co[None, :], mask=there, other=0.0)
+        weight = (co * R + r0 + i * STRIDE) * R + s0 + j * STRIDE
+        b = tl.load(
+            w + weight[:, None] * C + c[None, :], mask=(tap < taps_r * taps_s)[:, None] & (c < C)[None, :], other=0.0
+        )
+        acc = product(a, b, acc, PRECISION)
+    place = ((image * H + h) * W + v)[:, None] * C + c[None, :]
+    tl.store(dx + place, acc, mask=inside[:, None] & (c < C)[None, :])
+
+
+@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q", "chunk"])
+def _to_weight(
+    dy, x, parts, dw, arrivals, n, H, W, P, Q, chunk, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr,
+    STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the weights. The pixels are shared out; whoever is last adds the parts, in order."""
+    split, splits = tl.program_id(2), tl.num_programs(2)
+    k = tl.program_id(0) * BK + tl.arange(0, BK)
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
+    end = tl.minimum(n * P * Q, (split + 1) * chunk)
+    acc = tl.zeros([BN, BK], tl.float32)
+    for start in range(split * chunk, end, BM):
+        m = start + tl.arange(0, BM)
+        inside = m < end
+        image, at = m // (P * Q), m % (P * Q)
+        d = tl.load(dy + m[None, :] * K + co[:, None], mask=inside[None, :] & (co < K)[:, None], other=0.0)
+        h0, v0 = (at // Q) * STRIDE - PAD, (at % Q) * STRIDE - PAD
+        a = _patches(x, image, h0, v0, k, inside, H, W, C, R, LAST)
+        acc = product(d, a, acc, PRECISION)
+    place = co[:, None] * (C * R * R) + k[None, :]
+    written = (co < K)[:, None] & (k < C * R * R)[None, :]
+    if splits == 1:
+        tl.store(dw + place, acc, mask=written)
+    else:
+        tl.store(parts + split * (K * C * R * R) + place, acc, mask=written)
+        tl.debug_barrier()
+        counter = arrivals + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+        if tl.atomic_add(counter, 1, sem="acq_rel") == splits - 1:
+            tl.store(counter, 0)
+            total = tl.zeros([BN, BK], tl.float32)
+            eights = splits // 8 * 8
+            for i in range(0, eights, 8):
+                for j in tl.static_range(8):  # loads that need not wait for each other
+                    part = parts + (i + j) * (K * C * R * R) + place
+                    total += tl.load(part, mask=written, other=0.0, cache_modifier=".cg")
+            for i in range(eights, splits):
+                total += tl.load(parts + i * (K * C * R * R) + place, mask=written, other=0.0, cache_modifier=".cg")
+            tl.store(dw + place, total, mask=written)
+
+
+def _tiles(channels: int) -> dict[str, int]:
+    """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps.
+    Networks of full width have enough of both."""
+    if channels % WIDE == 0:
+        sizes = 128, 64, 32
+    else:
+        sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
+    return _options(*sizes)
+
+
+def _tiles_of_weights(taps: int) -> dict[str, int]:
+    return _options(64, 32, 32) if taps <= 32 else _options(32, 32, 64)
+
+
+def _options(bm: int, bn: int, bk: int) -> dict[str, int]:
+    return {"BM": bm, "BN": bn, "BK": bk, "num_warps": 4, "num_stages": 3}
+
+
+def _shape(x: Tensor, w: Tensor, stride: int, pad: int) -> tuple[int, ...]:
+    h, v, r = x.shape[2], x.shape[3], w.shape[2]
+    return h, v, (h + 2 * pad - r) // stride + 1, (v + 2 * pad - r) // stride + 1
+
+
+def last(x: Tensor) -> bool:
+    """Whether an image batch is channels-last."""
+    return x.is_contiguous(memory_format=torch.channels_last)
+
+
+def channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def new(n: int, channels: int, height: int, width: int, like: Tensor) -> Tensor:
+    """Room for a channels-last batch."""
+    return torch.empty(n, channels, height, width, device=like.device, memory_format=torch.channels_last)
+
+
+def forward_training(
+    x: Tensor, w: Tensor, stride: int, pad: int, sizes: tuple[int, int], running: tuple[Tensor, Tensor],
+    momentum: float, eps: float, arrivals: Tensor, precision: str,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """conv(x, w), and the mean and the inverse standard deviation of each channel in each of two groups of samples."""
+    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    y = new(len(x), k, p, q, x)
+    mean, rstd = torch.empty(2, 2, k, device=x.device)
+    tiles = _tiles(k)
+    count = sum(cdiv(size * p * q, tiles["BM"]) for size in sizes)
+    moments = torch.empty(count, 2, k, device=x.device)
+    launch(
+        _forward, (count, cdiv(k, tiles["BN"])),
+        x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps,
+        SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=True,
+        PRECISION=precision, **tiles,
+    )  # fmt: skip
+    return y, mean, rstd
+
+
+def forward_evaluating(
+    x: Tensor, w: Tensor, stride: int, pad: int, running: tuple[Tensor, Tensor], affine: tuple[Tensor, Tensor],
+    eps: float, shortcut: Tensor | None, relu: bool, precision: str,
+) -> Tensor:  # fmt: skip
+    """relu(batch_norm(conv(x, w)) + shortcut) with the statistics that batch norm has gathered."""
+    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    y = new(len(x), k, p, q, x)
+    tiles = _tiles(k)
+    launch(
+        _forward, (cdiv(len(x) * p * q, tiles["BM"]), cdiv(k, tiles["BN"])),
+        x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, h, v, p, q, 0.0, eps,
+        SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=False,
+        PRECISION=precision, **tiles,
+    )  # fmt: skip
+    return y
+
+
+def backward(
+    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str, needed: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a convolution's input x and weights w, as needed."""
+    quicker = _quicker_by_library(w, stride, precision)
+    library = needed[0] and quicker[0], needed[1] and quicker[1]
+    dx, dw = _backward_by_library(dy, x, w, stride, pad, library) if any(library) else (None, None)
+    if needed[0] and dx is None:
+        dx = to_input(dy, w, x, stride, pad, precision)
+    if needed[1] and dw is None:
+        dw = to_weight(dy, x, w, stride, pad, arrivals, precision)
+    return dx, dw
+
+
+def _quicker_by_library(w: Tensor, stride: int, precision: str) -> tuple[bool, bool]:
+    """Whether cuDNN's gradients of input and weights are the quicker ones, as bench/convolutions.py finds on an H200:
+    in networks of full width. In float32, where both are slower, its gradient of the input is not."""
+    if len(w) % WIDE or w.shape[1] % WIDE or w.shape[2] == 1 or precision == "bf16":
+        return False, False
+    return precision == "tf32", precision == "tf32" or stride == 1
+
+
+def _backward_by_library(
+    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, needed: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """By cuDNN, which has to choose its way by shapes alone and to add in a fixed order: the same digits every time."""
+    settings = torch.backends.cudnn
+    before = settings.benchmark, settings.deterministic
+    settings.benchmark, settings.deterministic = False, True
+    try:
+        dx, dw, _ = torch.ops.aten.convolution_backward(
+            dy, x, w, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, [*needed, False]
+        )
+    finally:
+        settings.benchmark, settings.deterministic = before
+    return dx, None if dw is None else channels_last(dw)
+
+
+def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision: str) -> Tensor:
+    """The gradient of a convolution's input x."""
+    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    dx = new(len(x), c, h, v, x)
+    pixels = len(x) * cdiv(h, stride) * cdiv(v, stride)
+    tiles = _tiles(c)
+    launch(
+        _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), stride * stride),
+        dy, w, dx, len(x), h, v, p, q, C=c, K=k, R=r, STRIDE=stride, PAD=pad, PRECISION=precision, **tiles,
+    )  # fmt: skip
+    return dx
+
+
+def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str) -> Tensor:
+    """The gradient of a convolution's weights w."""
+    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    dw = torch.empty_like(w)
+    tiles = _tiles_of_weights(c * r * r)
+    grid = cdiv(c * r * r, tiles["BK"]), cdiv(k, tiles["BN"])
+    pixels = len(x) * p * q
+    # More parts are shorter ones, but more to add at the end; and there are but so many places to run them at.
+    splits = max(1, min(math.isqrt(pixels // 16), cdiv(264, grid[0] * grid[1])))
+    chunk = cdiv(cdiv(pixels, splits), tiles["BM"]) * tiles["BM"]
+    splits = cdiv(pixels, chunk)
+    parts = torch.empty(splits if splits > 1 else 0, k * c * r * r, device=x.device)
+    launch(
+        _to_weight, (*grid, splits),
+        dy, x, parts, dw, arrivals, len(x), h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
+        PRECISION=precision, **tiles,
+    )  # fmt: skip
+    return dw

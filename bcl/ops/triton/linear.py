@@ -1,0 +1,114 @@
+"""A linear layer with the ReLU that follows it: one kernel each way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bcl.ops.triton.launch import cdiv, launch
+from bcl.ops.triton.products import precision, product
+from bcl.ops.triton.relu import rectified
+
+
+@triton.jit(do_not_specialize=["M"])
+def _forward(
+    x, w, bias, y, M, N, K, RELU: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
+):  # fmt: skip
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        a = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+        b = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :] & (k < K)[:, None], other=0.0)
+        acc = product(a, b, acc, PRECISION)
+    acc += tl.load(bias + n, mask=n < N, other=0.0)[None, :]
+    if RELU:
+        acc = rectified(acc)
+    tl.store(y + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit(do_not_specialize=["M", "tiles_k", "tiles_n"])
+def _backward(
+    dy, x, w, y, dx, dw, dbias, M, N, K, tiles_k, tiles_n, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, ALONG: tl.constexpr,
+):  # fmt: skip
+    """The first programs take a tile of the weights' gradient each, and the biases'; the rest a tile of the input's."""
+    program = tl.program_id(0)
+    k = program % tiles_k * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    if program < tiles_k * tiles_n:
+        n = program // tiles_k * BLOCK + tl.arange(0, BLOCK)
+        total = tl.zeros([BLOCK], tl.float32)
+        for m0 in range(0, M, ALONG):
+            m = m0 + tl.arange(0, ALONG)
+            at = m[None, :] * N + n[:, None]
+            here = (m < M)[None, :] & (n < N)[:, None]
+            slope = tl.load(dy + at, mask=here, other=0.0)
+            if RELU:
+                slope = tl.where(tl.load(y + at, mask=here, other=0.0) <= 0, 0.0, slope)
+            value = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+            acc = product(slope, value, acc, PRECISION)
+            total += tl.sum(slope, axis=1)
+        tl.store(dw + n[:, None] * K + k[None, :], acc, mask=(n < N)[:, None] & (k < K)[None, :])
+        if program % tiles_k == 0:
+            tl.store(dbias + n, total, mask=n < N)
+    else:
+        m = (program - tiles_k * tiles_n) // tiles_k * BLOCK + tl.arange(0, BLOCK)
+        for n0 in range(0, N, ALONG):
+            n = n0 + tl.arange(0, ALONG)
+            at = m[:, None] * N + n[None, :]
+            here = (m < M)[:, None] & (n < N)[None, :]
+            slope = tl.load(dy + at, mask=here, other=0.0)
+            if RELU:
+                slope = tl.where(tl.load(y + at, mask=here, other=0.0) <= 0, 0.0, slope)
+            value = tl.load(w + n[:, None] * K + k[None, :], mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+            acc = product(slope, value, acc, PRECISION)
+        tl.store(dx + m[:, None] * K + k[None, :], acc, mask=(m < M)[:, None] & (k < K)[None, :])
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, bias: Tensor, relu: bool) -> Tensor:
+        x, w = x.contiguous(), w.contiguous()
+        (m, k), n = x.shape, len(w)
+        y = torch.empty(m, n, device=x.device)
+        how = precision(torch.backends.cuda.matmul.allow_tf32)
+        block = 32
+        grid = cdiv(m, block), cdiv(n, block)
+        launch(
+            _forward, grid, x, w, bias, y, m, n, k,
+            RELU=relu, PRECISION=how, BM=block, BN=block, BK=64, num_warps=4, num_stages=3,
+        )  # fmt: skip
+        ctx.save_for_backward(x, w, y)
+        ctx.plan = relu, how
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, w, y = ctx.saved_tensors
+        relu, how = ctx.plan
+        dy = dy.contiguous()
+        (m, k), n = x.shape, len(w)
+        dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        dw, dbias = torch.empty_like(w), torch.empty(n, device=x.device)
+        block = 32
+        tiles_k, tiles_n = cdiv(k, block), cdiv(n, block)
+        tiles_m = 0 if dx is None else cdiv(m, block)
+        launch(
+            _backward, (tiles_k * (tiles_n + tiles_m),),
+            dy, x, w, y, dw if dx is None else dx, dw, dbias, m, n, k, tiles_k, tiles_n,
+            RELU=relu, PRECISION=how, BLOCK=block, ALONG=64, num_warps=4, num_stages=3,
+        )  # fmt: skip
+        return dx, dw, dbias, None
+
+
+def linear(x: Tensor, w: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """relu(x @ w.T + bias)"""
+    return _Linear.apply(x, w, bias, relu)

@@ -1,0 +1,68 @@
+"""ACC against a setting, e.g. the size of the memory: a curve per method, with error bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from bcl.report.colours import INK, MUTED
+from bcl.report.palette import colour, line_style, marker, style
+from bcl.report.suite_results import Group, Row
+
+WIDE, TALL = 6.6, 3.7
+WORDS = {"memory": "memory slots per task", "samples": "training samples per task"}
+
+
+def curves(group: Group) -> dict[str, list[Row]]:
+    """The points of each curve in order: what has been run, and has a place on the axis."""
+    found: dict[str, list[Row]] = {}
+    for row in group.rows:
+        if row.entry is not None and isinstance(row.at, int | float):
+            found.setdefault(row.label.split(" (")[0], []).append(row)
+    return {label: sorted(rows, key=lambda row: row.at) for label, rows in found.items()}
+
+
+@style()
+def draw(group: Group, axis: str) -> Figure | None:
+    """None where nothing has been run yet."""
+    found = curves(group)
+    if not found:
+        return None
+    figure = Figure(figsize=(WIDE, TALL))
+    axes = figure.add_axes((0.62 / WIDE, 0.5 / TALL, (WIDE - 2.1) / WIDE, (TALL - 0.62) / TALL))
+    for label, rows in found.items():
+        _curve(axes, label, rows)
+    ticks = sorted({row.at for rows in found.values() for row in rows})
+    if len(ticks) > 1 and min(ticks) > 0 and max(ticks) / min(ticks) > 3:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel(WORDS.get(axis, axis.replace("_", " ")))
+    axes.set_ylabel("ACC, %")
+    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=2.2)
+    axes.grid(axis="x", visible=False)
+    figure.set_label(f"Final accuracy against {WORDS.get(axis, axis)} on {group.name}")
+    return figure
+
+
+def _curve(axes: Any, label: str, rows: list[Row]) -> None:
+    entries = [row.entry for row in rows if row.entry is not None]
+    values = [np.asarray([run["acc"] for run in entry.runs], dtype=float) for entry in entries]
+    spread = [float(value.std(ddof=1)) if len(value) > 1 else 0.0 for value in values]
+    axes.errorbar(
+        [row.at for row in rows],
+        [float(value.mean()) for value in values],
+        yerr=spread,
+        label=label,
+        color=colour(entries[0]),
+        linestyle=line_style(entries[0]),
+        marker=marker(entries[0]),
+        markersize=4.5,
+        capsize=2.5,
+        elinewidth=1.0,
+        ecolor=MUTED if len(rows) == 1 else colour(entries[0]),
+    )

@@ -1,0 +1,171 @@
+"""Accuracy over time: on all tasks seen so far, and on each task by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from bcl.report.accuracy_figure import WIDTH, height
+from bcl.report.colours import INK, MUTED
+from bcl.report.entries import Entry
+from bcl.report.palette import colour, line_style, marker, style
+
+PAGE = 11.0  # inches: the width of the page
+COLUMNS = 5
+LEADER = 0.34  # inches: from the end of a line to its name
+
+
+@style()
+def draw_average(found: Sequence[Entry]) -> Figure:
+    """The mean accuracy on the tasks seen so far, one line per method, with a band of one standard deviation."""
+    tall, tasks = height(found), max(entry.tasks for entry in found)
+    longest = max(len(entry.label) for entry in found)
+    right = min(LEADER + 0.12 + 0.072 * longest, 2.2)
+    figure = Figure(figsize=(WIDTH, tall))
+    axes = figure.add_axes((0.55 / WIDTH, 0.45 / tall, (WIDTH - 0.55 - right) / WIDTH, (tall - 0.55) / tall))
+    ends: list[tuple[float, Entry]] = []
+    for entry in found:
+        time, mean, spread = _seen_so_far(entry)
+        tint = colour(entry)
+        if len(entry.runs) > 1 and entry.has_history and len(mean) > 1:
+            faint = min(0.14, 1 / len(found))  # many bands lie over one another
+            axes.fill_between(time, mean - spread, mean + spread, color=tint, alpha=faint, linewidth=0)
+        if not entry.has_history:  # known at the end alone: a level to compare with
+            axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(entry), zorder=1.5)
+        else:
+            axes.plot(time, mean, color=tint, linestyle=line_style(entry), **_mark(entry))
+        ends.append((float(mean[-1]), entry))
+    _time_axis(axes, tasks)
+    _accuracy_axis(axes, min(float((mean - spread).min()) for _, mean, spread in map(_seen_so_far, found)))
+    axes.set_ylabel("accuracy on tasks seen, %")
+    _name_ends(axes, ends)
+    figure.set_label("Mean accuracy on the tasks seen so far, after each task")
+    return figure
+
+
+@style()
+def draw_each_task(found: Sequence[Entry]) -> Figure:
+    """A panel per task, a line per method, from the moment when the task was learnt."""
+    tasks = max(entry.tasks for entry in found)
+    columns = min(COLUMNS, tasks)
+    rows = -(-tasks // columns)
+    legend_rows = -(-sum(len(entry.label) + 7 for entry in found) // 150)
+    top, wide, panel = 0.35 + 0.22 * legend_rows, PAGE if columns > 2 else WIDTH, 1.35
+    tall = top + rows * panel + (rows - 1) * 0.32 + 0.5
+    figure = Figure(figsize=(wide, tall))
+    margins = {"left": 0.5 / wide, "right": 1 - 0.12 / wide, "bottom": 0.5 / tall, "top": 1 - top / tall}
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    figure.subplots_adjust(**margins, wspace=0.1, hspace=0.32 / panel)
+    low = min(float(_on_task(entry, task)[1].min()) for entry in found for task in range(entry.tasks))
+    for task, axes in enumerate(grid.flat):
+        if task >= tasks:
+            axes.remove()
+            continue
+        for entry in (entry for entry in found if task < entry.tasks):
+            _task_line(axes, entry, task)
+        if task:  # not learnt yet
+            axes.axvspan(0, task + 0.5, color="#f4f6f8", linewidth=0, zorder=0)
+        axes.set_title(f"Task {task + 1}", pad=4, color=INK)
+        _accuracy_axis(axes, low)
+        _time_axis(axes, tasks, label=task >= tasks - columns, ticks=6)
+        axes.tick_params(labelbottom=task >= tasks - columns)
+    middle = (margins["bottom"] + margins["top"]) / 2
+    figure.supylabel("accuracy, %", x=0.02 / wide, y=middle, ha="left", fontsize=8.5, color=MUTED)
+    handles = [
+        Line2D([], [], color=colour(entry), linestyle=line_style(entry), label=entry.label, **_mark(entry))
+        for entry in found
+    ]
+    per_row = -(-len(handles) // legend_rows)
+    handles = [handle for column in range(per_row) for handle in handles[column::per_row]]  # read along the rows
+    place = {"loc": "upper left", "bbox_to_anchor": (0.3 / wide, 1.0), "borderaxespad": 0.2}
+    figure.legend(handles=handles, ncols=per_row, columnspacing=1.6, handlelength=1.8, **place)
+    figure.set_label("Accuracy on each task from the moment it was learnt, by method")
+    return figure
+
+
+def _seen_so_far(entry: Entry) -> tuple[Any, Any, Any]:
+    """When, mean and standard deviation over seeds."""
+    history = entry.matrices
+    if not entry.has_history:
+        means = history[:, -1].mean(1)[:, None]
+        time = np.asarray([entry.tasks])
+    else:
+        means = np.stack([history[:, i, : i + 1].mean(1) for i in range(entry.tasks)], axis=1)
+        time = np.arange(1, entry.tasks + 1)
+    spread = means.std(0, ddof=1) if len(means) > 1 else np.zeros(means.shape[1])
+    return time, means.mean(0), spread
+
+
+def _on_task(entry: Entry, task: int) -> tuple[Any, Any]:
+    mean = entry.matrices.mean(0)
+    if not entry.has_history:
+        return np.asarray([entry.tasks]), mean[-1:, task]
+    return np.arange(task + 1, entry.tasks + 1), mean[task:, task]
+
+
+def _task_line(axes: Any, entry: Entry, task: int) -> None:
+    time, mean = _on_task(entry, task)
+    if not entry.has_history:
+        axes.axhline(mean[-1], color=colour(entry), linewidth=0.9, linestyle=line_style(entry), zorder=1.5)
+        return
+    marks = _mark(entry, size=3.4) if entry.tasks <= 12 or len(time) == 1 else {}
+    axes.plot(time, mean, color=colour(entry), linestyle=line_style(entry), **{**marks, "linewidth": 1.3})
+
+
+def _mark(entry: Entry, size: float = 4.2) -> dict[str, Any]:
+    if not entry.has_history:
+        return {"linewidth": 1.0}
+    size = size * (0.82 if marker(entry) in "sD" else 1.0)  # squares look larger than discs
+    return {"marker": marker(entry), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.1 * size}
+
+
+def _time_axis(axes: Any, tasks: int, label: bool = True, ticks: int = 10) -> None:
+    axes.set_xlim(0.6, tasks + 0.4)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=min(tasks, ticks), integer=True, min_n_ticks=1))
+    axes.grid(axis="x", visible=False)
+    if label:
+        axes.set_xlabel("after task")
+
+
+def _accuracy_axis(axes: Any, low: float) -> None:
+    axes.set_ylim(max(-1.5, 10 * np.floor((low - 2) / 10)), 101.5)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
+
+
+def _name_ends(axes: Any, ends: list[tuple[float, Entry]]) -> None:
+    """Each line bears its name at its end, moved apart where two would overlap."""
+    low, high = axes.get_ylim()
+    box = axes.get_position()
+    wide, tall = box.width * axes.figure.get_figwidth(), box.height * axes.figure.get_figheight()
+    ends.sort(key=lambda end: end[0])
+    places = spread_out([value for value, _ in ends], gap=0.165 * (high - low) / tall, low=low, high=high)
+    right = axes.get_xlim()[1]
+    inch = (right - axes.get_xlim()[0]) / wide
+    for (value, entry), place in zip(ends, places, strict=True):
+        start = entry.tasks + 0.05 * inch if entry.has_history else right
+        path = ([start, right + 0.4 * LEADER * inch, right + 0.8 * LEADER * inch], [value, place, place])
+        axes.plot(*path, color=colour(entry), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
+        place_x = right + LEADER * inch
+        axes.text(place_x, place, entry.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+    axes.set_xlim(right=right)
+    axes.set_ylim(low, high)
+
+
+def spread_out(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Sorted places between `low` and `high`, at least `gap` apart, as near to `values` as that allows."""
+    places = list(values)
+    for _ in range(400):  # push neighbours apart until all is quiet; each round halves what is left
+        before = list(places)
+        for i in range(len(places) - 1):
+            overlap = gap - (places[i + 1] - places[i])
+            if overlap > 0.001 * gap:
+                places[i], places[i + 1] = places[i] - overlap / 2, places[i + 1] + overlap / 2
+        places = [min(max(place, low), high) for place in places]
+        if places == before:
+            break
+    return places

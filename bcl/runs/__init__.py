@@ -1,0 +1,1 @@
+"""One run: its config, its identity, the store, locks, execution."""

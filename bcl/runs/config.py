@@ -1,0 +1,153 @@
+"""A run, as data: everything that determines its result, and the name that follows from it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import bcl
+from bcl.errors import InputError, unknown
+from bcl.runs.precision import PRECISIONS
+from bcl.runs.presets import preset
+from bcl.streams import SCENARIOS, benchmark
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One method on one benchmark with one seed. Nothing is left to a default: `resolve` has filled all in."""
+
+    benchmark: str
+    scenario: str
+    method: str
+    seed: int
+    tasks: int
+    samples: int | None  # training samples per task; None: all
+    memory: int  # slots per task
+    batch_size: int
+    net: str
+    device: str
+    part: str  # learn, or tune
+    hyper: dict[str, Any]
+    precision: str = "fp32"
+    data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
+
+    @classmethod
+    def resolve(
+        cls,
+        benchmark_name: str,
+        method_name: str,
+        seed: int,
+        *,
+        scenario: str | None = None,
+        tasks: int | None = None,
+        samples: int | None = None,
+        memory: int | None = None,
+        net: str | None = None,
+        device: str = "cpu",
+        part: str = "learn",
+        precision: str = "fp32",
+        overrides: Mapping[str, Any] | None = None,
+    ) -> RunConfig:
+        """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
+        from bcl.learners import method
+        from bcl.nets.build import check as check_net
+
+        home = benchmark(benchmark_name)
+        scenario = scenario or home.scenario
+        if scenario not in SCENARIOS:
+            raise unknown("scenario", scenario, SCENARIOS)
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        learner = method(method_name)
+        if scenario not in learner.scenarios:
+            raise InputError(learner.refusal(scenario))
+        stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
+        digests = [stream.dataset.digest, check_net(net or home.net)]
+        chosen = {**preset(benchmark_name, scenario, home.scenario, method_name), **(overrides or {})}
+        return cls(
+            benchmark_name,
+            scenario,
+            method_name,
+            seed,
+            len(stream),
+            samples,
+            stream.setting.memory,
+            stream.setting.batch_size,
+            net or home.net,
+            device,
+            part,
+            asdict(learner.Hyper.of(chosen)),
+            precision,
+            "-".join(digest[:16] for digest in digests if digest),
+        )
+
+    @property
+    def id(self) -> str:
+        """A readable name with a digest of all that determines the result, the code of the learner included."""
+        from bcl.learners import method
+
+        own = {key: value for key, value in asdict(self).items() if key != "data" or value}
+        whole = {**own, "bcl": bcl.__version__, "source": source_digest(inspect.getfile(method(self.method)))}
+        digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        return f"{self.method}-seed{self.seed}-{digest[:12]}"
+
+    @property
+    def command(self) -> str:
+        """The command that runs this again, from nothing."""
+        if self.part == "tune":  # one of a search's runs: the search finds it again
+            words = ["bcl", "tune", self.benchmark, self.method, "--scenario", self.scenario]
+            words += ["--memory", str(self.memory), "--device", self.device, "--precision", self.precision]
+            return shlex.join(words)
+        words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
+        words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]
+        words += ["--precision", self.precision]
+        if self.samples is not None:
+            words += ["--samples", str(self.samples)]
+        for name, value in self.hyper.items():
+            words += ["--set", f"{name}={value}"]
+        return shlex.join(words)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
+        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
+
+
+@cache
+def source_digest(learner: str) -> str:
+    """A digest of the code that a result depends on: the learner's file, the engine's, and what they import.
+
+    An edit there makes other runs of it: a store never answers with what older code computed.
+    """
+    home = Path(bcl.__file__).parent
+    found: set[Path] = set()
+    waiting = [Path(learner), *(home / "engine").glob("*.py")]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports(path, home)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(found))).hexdigest()
+
+
+@cache
+def _imports(path: Path, home: Path) -> tuple[Path, ...]:
+    """The files that a file imports from the rooms in which results are made, within functions too."""
+    files = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:1] == ["bcl"]:
+            _, *place = str(node.module).split(".")
+            for part in (place, *([*place, alias.name] for alias in node.names)):
+                if part and part[0] in ("engine", "learners", "memory", "nets", "ops"):
+                    files += [home.joinpath(*part, "__init__.py"), home.joinpath(*part).with_suffix(".py")]
+    return tuple(file for file in files if file.is_file())

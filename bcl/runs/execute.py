@@ -1,0 +1,170 @@
+"""One run, from its config to its result in the store."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import bcl
+from bcl.errors import DamagedFileError, InputError, first_line
+from bcl.runs.config import RunConfig
+from bcl.runs.precision import precision_context, set_precision
+from bcl.runs.store import RunStore
+from bcl.metrics import all_metrics
+
+
+def execute_together(
+    configs: Sequence[RunConfig],
+    store: RunStore,
+    *,
+    resume: bool = False,
+    save_every: float = 60.0,
+    report: Callable[[int, int, int], None] = lambda *_: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[dict[str, Any]]:
+    """Run configs side by side on their device, and write each one's result. `report`: (index, steps done, in all).
+
+    `resume` goes on from the checkpoints of runs that were stopped; those that stand at another place than the first
+    run after it.
+    """
+    import torch
+
+    from bcl import engine
+
+    torch.set_num_threads(1)
+    device = torch.device(configs[0].device)
+    set_precision(configs[0].precision)
+    streams: dict[Any, Any] = {}
+    members = [_prepare(config, store, resume, device, streams) for config in configs]
+    places: dict[tuple[int, int], list[int]] = {}
+    for i, member in enumerate(members):
+        places.setdefault((member.position.task, member.position.batch), []).append(i)
+    for together in places.values():
+        loop = engine.Loop(
+            [members[i] for i in together],
+            device,
+            save_every=save_every,
+            report=partial(for_group, report, together),
+            stop=stop,
+        )
+        with precision_context(configs[0].precision, device):
+            loop.run()
+    return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
+
+
+def for_group(report: Callable[[int, int, int], None], group: Sequence[int], i: int, done: int, total: int) -> None:
+    """Report the i-th member of a group under the number that it has among all."""
+    report(group[i], done, total)
+
+
+def data_of(config: RunConfig) -> tuple[tuple[str, Any], ...]:
+    """What determines a run's data: runs that agree in it share one stream."""
+    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory")
+    return tuple((name, getattr(config, name)) for name in names)
+
+
+def stream_of(config: RunConfig) -> Any:
+    """The run's stream."""
+    from bcl.streams import benchmark
+
+    about = dict(data_of(config))
+    return benchmark(about.pop("benchmark")).stream(**about)
+
+
+def try_out(config: RunConfig) -> None:
+    """Make a run's learner, so that a mistake shows before anything is written."""
+    try:
+        learner_of(config, stream_of(config).setting, "cpu")
+    except (MemoryError, RuntimeError, TypeError) as error:  # of torch; memories that are too large, most often
+        raise InputError(
+            f"{config.method} with {config.memory} slots per task cannot be made: {first_line(error)}"
+        ) from error
+
+
+def learner_of(config: RunConfig, setting: Any, device: Any) -> Any:
+    """The run's learner, before it has learnt anything."""
+    from bcl.learners import method
+    from bcl.nets import build
+
+    return method(config.method)(build(config.net, setting), setting, **config.hyper).to(device)
+
+
+def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, streams: dict[Any, Any]) -> Any:
+    """The learner and stream of a run, and where it stands. Runs with the same data share one stream."""
+    from bcl import engine
+
+    key = data_of(config)
+    if key not in streams:
+        streams[key] = stream_of(config)
+    stream = streams[key]
+    if stream.dataset.digest[:16] not in config.data:
+        raise InputError(f"the data of {config.benchmark} has changed since this run was planned; run it anew")
+    learner = learner_of(config, stream.setting, device)
+    checkpoint = store.create(config) / "checkpoint.safetensors"
+    member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json()))
+    if not resume:
+        checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
+    elif checkpoint.exists():
+        try:
+            member.position = engine.Position.from_json(engine.load(learner, checkpoint))
+        except (DamagedFileError, InputError, TypeError) as error:
+            raise DamagedFileError(f"{error}; run without --resume to start this run anew") from error
+    return member
+
+
+def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> dict[str, Any]:
+    import torch
+
+    from bcl import engine
+
+    at, net = member.position, member.learner.net
+    engine.save(net, store.directory(config) / "weights.safetensors", config.to_json())
+    result = {
+        "id": config.id,
+        "benchmark": config.benchmark,
+        "scenario": config.scenario,
+        "method": config.method,
+        "seed": config.seed,
+        **all_metrics(at.matrix, at.before),
+        "accuracy_matrix": at.matrix,
+        "before": at.before,
+        "steps": at.steps,
+        "seconds": round(at.seconds, 3),
+        "config": config.to_json(),
+        "diverged": not all(bool(weight.isfinite().all()) for weight in net.parameters()),
+        "weights_sha256": engine.digest(net.state_dict()),
+        "versions": _versions(torch.__version__),
+        "hardware": _hardware(device),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "command": config.command,
+    }
+    store.finish(config, result, at.log)
+    return result
+
+
+def _versions(torch_version: str) -> dict[str, str]:
+    import numpy
+
+    return {
+        "bcl": bcl.__version__,
+        "torch": torch_version,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _hardware(device: Any) -> str:
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    name = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            name = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{name}, one thread"

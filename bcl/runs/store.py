@@ -1,0 +1,165 @@
+"""The run store: a directory per run, written whole or not at all, readable by people."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import socket
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import DamagedFileError, MissingDataError, StorageError
+from bcl.runs.config import RunConfig
+from bcl.runs.locks import is_held
+
+REQUIRED = ("benchmark", "scenario", "method", "seed", "acc", "accuracy_matrix", "steps", "seconds", "config")
+FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
+
+
+class RunStore:
+    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint.
+
+    error.json says why a run failed; `<root>/journal.jsonl` has a line for every start and end of a run.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]):
+        self.root = Path(root)
+
+    def prepare(self) -> None:
+        """Make sure that the store can be written to, before any work is done."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            probe.write_bytes(b"bcl")
+            probe.unlink()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"cannot write to {self.root}: {reason}; choose another --out DIR") from error
+
+    def directory(self, config: RunConfig) -> Path:
+        return self.root / config.id
+
+    def create(self, config: RunConfig) -> Path:
+        where = self.directory(config)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot write to {self.root}: {error.strerror}; choose another --out DIR") from error
+        text = yaml.safe_dump(config.to_json(), sort_keys=False, allow_unicode=True)
+        if not (where / "config.yaml").exists():
+            write_atomically(where / "config.yaml", text.encode())
+        return where
+
+    def result(self, config: RunConfig) -> dict[str, Any] | None:
+        """The run's result, or None if it is not complete."""
+        path = self.directory(config) / "result.json"
+        return read_result(path) if path.exists() else None
+
+    def finish(self, config: RunConfig, result: dict[str, Any], log: list[dict[str, Any]]) -> None:
+        """Write the result last: a run is complete when it is there. The checkpoint has then done its work."""
+        where = self.directory(config)
+        table = io.StringIO()
+        rows = csv.writer(table, lineterminator="\n")
+        matrix = result["accuracy_matrix"]
+        rows.writerow(["after_task", *(f"task_{j + 1}" for j in range(len(matrix[0])))])
+        rows.writerows([entry["after_task"], *entry["accuracy"]] for entry in log)
+        write_atomically(where / "accuracy.csv", table.getvalue().encode())
+        write_atomically(where / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in log).encode())
+        write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
+        (where / "checkpoint.safetensors").unlink(missing_ok=True)
+
+    def adopt(self, config: RunConfig, files: Mapping[str, bytes]) -> None:
+        """Take over a run that was computed elsewhere; its result last, as in `finish`."""
+        where = self.create(config)
+        for name in sorted(files, key=lambda name: name == "result.json"):
+            if name in FILES:
+                write_atomically(where / name, files[name])
+        self.note(config, "adopted")
+
+    def state(self, config: RunConfig) -> str:
+        """done, running (by a living process), failed, stopped (a checkpoint waits) or missing."""
+        where = self.directory(config)
+        if (where / "result.json").exists():
+            return "done"
+        if is_held(where):
+            return "running"
+        if (where / "error.json").exists():
+            return "failed"
+        return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
+
+    def can_go_on(self, config: RunConfig) -> bool:
+        """Whether a run that was stopped, or that failed, has a checkpoint."""
+        waits = self.state(config) in ("stopped", "failed")
+        return waits and (self.directory(config) / "checkpoint.safetensors").exists()
+
+    def tidy(self, config: RunConfig) -> None:
+        """Before a run is tried again: remove its old error, and what a killed process left half written."""
+        where = self.directory(config)
+        for path in (where / "error.json", *where.glob(".*.*")):
+            path.unlink(missing_ok=True)
+
+    def fail(self, config: RunConfig, error: BaseException) -> None:
+        """Record why a run failed. Its checkpoint stays."""
+        where = self.directory(config)
+        text = " ".join(str(error).split()) or type(error).__name__
+        about = {
+            "error": text,
+            "kind": type(error).__name__,
+            "host": socket.gethostname(),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "traceback": "".join(traceback.format_exception(error)).splitlines(),
+        }
+        with contextlib.suppress(StorageError):  # a full disk may be why it failed
+            write_atomically(where / "error.json", json.dumps(about, indent=1).encode())
+        self.note(config, "failed", error=text)
+
+    def failure(self, config: RunConfig) -> str | None:
+        """The error of a run that failed, as one line."""
+        try:
+            content = json.loads((self.directory(config) / "error.json").read_text(encoding="utf-8"))
+            return f"{content['kind']}: {content['error']}"
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return "its error.json is unreadable"
+
+    def note(self, config: RunConfig, event: str, **more: Any) -> None:
+        """One line in the journal, appended in one write: processes that append at once do not mix their lines."""
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "event": event,
+            "run": config.id,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            **more,
+        }
+        with contextlib.suppress(OSError), open(self.root / "journal.jsonl", "ab", buffering=0) as file:
+            file.write((json.dumps(line) + "\n").encode())
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        for key in REQUIRED:
+            result[key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFileError(f"{path} is damaged ({error}); delete it and run again") from error
+    return dict(result)
+
+
+def find_results(root: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """The results of all complete runs below a directory."""
+    root = Path(root)
+    if not root.is_dir():
+        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
+    for path in sorted(root.rglob("result.json")):
+        yield read_result(path)

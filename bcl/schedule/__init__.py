@@ -1,0 +1,1 @@
+"""Many runs: processes, groups on a GPU, Ray."""

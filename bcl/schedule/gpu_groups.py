@@ -1,0 +1,139 @@
+"""Many runs on one GPU: those that keep the same pace run side by side, as branches of one graph."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any
+
+from bcl.engine.position import Interrupted
+from bcl.runs.claims import claimed, compute
+from bcl.runs.config import RunConfig
+from bcl.runs.execute import execute_together, for_group
+from bcl.runs.locks import Busy
+from bcl.runs.store import RunStore
+from bcl.schedule.group_size import choose, evenly, kind
+
+AT_ONCE = 5  # where it is not measured: enough for most of the profit, see bench/records/gpu-speed.txt
+_chosen: dict[tuple[Any, ...], int] = {}  # a search runs groups of the same kinds again and again
+
+
+def pace(config: RunConfig) -> tuple[Any, ...]:
+    """Runs with the same pace take the same steps at the same time."""
+    shared = config.benchmark, config.tasks, config.samples, config.batch_size, config.part, config.precision
+    return (*shared, config.device, config.hyper.get("epochs"))
+
+
+def by_pace(configs: Sequence[RunConfig], missing: Sequence[int]) -> list[list[int]]:
+    """Runs that may go together, in the order in which they were asked for."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i in missing:
+        found.setdefault(pace(configs[i]), []).append(i)
+    return list(found.values())
+
+
+def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
+    """Runs that go together, at most `at_once` of them."""
+    return [group for runs in by_pace(configs, missing) for group in evenly(runs, at_once)]
+
+
+def measured(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> int:
+    """How many of these runs, all of one pace, are best taken side by side; a line on standard error says so."""
+    if len(configs) == 1 or configs[0].device == "cpu":
+        return AT_ONCE
+    key = (pace(configs[0]), *map(kind, configs))
+    if key not in _chosen:
+        from bcl.schedule.step_timing import Rehearsal
+
+        rehearsal = Rehearsal(configs)
+        try:
+            _chosen[key], line = choose(len(configs), rehearsal, rehearsal.room, stop)
+        finally:
+            rehearsal.close()
+        print(line, file=sys.stderr, flush=True)
+    return _chosen[key]
+
+
+def side_by_side(
+    configs: Sequence[RunConfig],
+    missing: Sequence[int],
+    store: RunStore,
+    *,
+    resume: bool,
+    save_every: float,
+    report: Callable[[int, int, int], None],
+    stop: Callable[[], bool],
+    at_once: int | None = None,
+) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
+    """Compute runs group by group. A group that does not fit into the GPU's memory is halved and tried again.
+
+    `at_once`: how many at most; by default as many as is best, which is measured for the runs of every pace.
+    """
+    import torch
+
+    unmeasured = by_pace(configs, missing)
+    waiting: list[tuple[list[int], bool]] = []  # groups, and whether each goes on from what it has saved
+    busy: list[int] = []
+    options: dict[str, Any] = {"save_every": save_every, "stop": stop}
+    while waiting or unmeasured:
+        if not waiting:
+            runs = unmeasured.pop(0)
+            at_most = at_once or measured([configs[i] for i in runs], stop)
+            waiting = [(group, resume) for group in evenly(runs, at_most)]
+        group, again = waiting.pop(0)
+        held: list[int] = []
+        try:
+            with contextlib.ExitStack() as claims:
+                for i in group:
+                    try:
+                        done = claims.enter_context(claimed(configs[i], store, again))
+                    except Busy:
+                        busy.append(i)
+                        continue
+                    except Exception as error:  # this run's alone: its place cannot be written, its result is damaged
+                        yield i, error
+                        continue
+                    if done is None:
+                        held.append(i)
+                    else:
+                        yield i, done
+                if not held:
+                    continue
+                results = execute_together(
+                    [configs[i] for i in held],
+                    store,
+                    resume=again,
+                    report=partial(for_group, report, held),
+                    **options,
+                )
+            yield from zip(held, results, strict=True)
+        except Interrupted:
+            raise
+        except Exception as error:
+            if len(held) == 1:
+                yield held[0], error
+                continue
+            torch.cuda.empty_cache()
+            middle = len(held) // 2 if isinstance(error, torch.cuda.OutOfMemoryError) else 1
+            waiting[:0] = [(held[:middle], True), (held[middle:], True)]  # whose fault it was will show
+    for i in busy:
+        yield i, _wait_for(configs[i], store, stop, options)
+
+
+def _wait_for(
+    config: RunConfig, store: RunStore, stop: Callable[[], bool], options: dict[str, Any]
+) -> dict[str, Any] | BaseException:
+    """A run that another process holds: its result when it is there, or our own if that process died."""
+    while not stop():
+        try:
+            return compute(config, store, resume=True, **options)
+        except Busy:
+            time.sleep(0.5)
+        except Interrupted:
+            raise
+        except Exception as error:
+            return error
+    raise Interrupted

@@ -1,0 +1,160 @@
+"""Many machines: runs as Ray tasks. A run whose node dies is tried on another, from its last checkpoint if it can be.
+
+Every node needs bcl and the data. Where all nodes see the run store at the same path, checkpoints and results are
+written there; where they do not, a node keeps its checkpoints to itself and sends the results back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bcl.errors import InputError, UserError, first_line
+from bcl.runs.config import RunConfig
+from bcl.runs.store import RunStore
+from bcl.schedule.gpu_groups import AT_ONCE, groups
+from bcl.schedule.local import Stopped, cores, stored, take_in
+from bcl.schedule.ray_task import Job, work
+from bcl.schedule.workers import PATIENCE, Report
+
+RETRIES = 5  # other nodes that a run is tried on, should its node die
+
+
+class Board:
+    """Where running tasks write how far they are: an actor on the driver's own node, which no other's death ends."""
+
+    def __init__(self) -> None:
+        self.news: dict[int, tuple[int, int]] = {}
+
+    def put(self, index: int, done: int, total: int) -> None:
+        self.news[index] = (done, total)
+
+    def take(self) -> dict[int, tuple[int, int]]:
+        news, self.news = self.news, {}
+        return news
+
+
+def run_all(
+    configs: Sequence[RunConfig],
+    store: RunStore,
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    resume: bool = True,
+    save_every: float = 60.0,
+    report: Report = lambda *_: None,
+    on_failure: Callable[[int, BaseException], None] | None = None,
+) -> list[dict[str, Any]]:
+    """As `local.run_all`, on a Ray cluster: the one at `address`, else one on this machine for the time being."""
+    store = RunStore(store.root.resolve())
+    results = stored(configs, store, report)
+    missing = [i for i, result in enumerate(results) if result is None]
+    if missing:
+        with _cluster(address, workers) as ray, _token(store) as token:
+            environment = {name: value for name, value in os.environ.items() if name.startswith("BCL_")}
+            job = Job(str(store.root), token, str(Path.cwd()), environment, resume, save_every)
+            take_in(_schedule(ray, configs, missing, store, job, report), results, on_failure)
+    return [result for result in results if result is not None]
+
+
+def _schedule(
+    ray: Any, configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, job: Job, report: Report
+) -> Iterator[tuple[int, dict[str, Any] | BaseException]]:
+    """Hand out the tasks, pass progress on, and take in what comes back."""
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=False
+    )
+    board = ray.remote(Board).options(num_cpus=0, scheduling_strategy=here).remote()
+    task = ray.remote(work)
+
+    def submit(indices: Sequence[int]) -> Any:
+        needs = {"num_cpus": 1, "num_gpus": int(configs[indices[0]].device != "cpu"), "max_retries": RETRIES}
+        runs = [(i, configs[i]) for i in indices]
+        return task.options(name=configs[indices[0]].id, **needs).remote(job, runs, board)
+
+    cpu = [[i] for i in missing if configs[i].device == "cpu"]
+    gpu = groups(configs, [i for i in missing if configs[i].device != "cpu"], AT_ONCE)
+    under_way = {submit(indices): indices for indices in [*cpu, *gpu]}
+    deferred: list[tuple[float, list[int]]] = []
+    try:
+        while under_way or deferred:
+            for entry in [entry for entry in deferred if entry[0] <= time.monotonic()]:
+                deferred.remove(entry)
+                under_way[submit(entry[1])] = entry[1]
+            if not under_way:
+                time.sleep(PATIENCE)
+                continue
+            ready, _ = ray.wait(list(under_way), timeout=0.5)
+            for index, (done, total) in ray.get(board.take.remote()).items():
+                report(index, done, total)
+            for reference in ready:
+                indices = under_way.pop(reference)
+                for i, kind, content in _receive(ray, reference, indices):
+                    if kind == "busy":  # another process has it, or the worker of a dead node is about to end
+                        deferred.append((time.monotonic() + PATIENCE, [i]))
+                    elif kind == "done":
+                        result, files = content
+                        if files:
+                            store.adopt(configs[i], files)
+                        report(i, int(result["steps"]), int(result["steps"]))
+                        yield i, result
+                    else:
+                        if store.failure(configs[i]) is None:
+                            store.create(configs[i])
+                            store.fail(configs[i], content)
+                        yield i, content
+    except KeyboardInterrupt:
+        raise Stopped from None
+    finally:
+        for reference in under_way:
+            ray.cancel(reference)
+
+
+def _receive(ray: Any, reference: Any, indices: Sequence[int]) -> list[tuple[int, str, Any]]:
+    try:
+        answers: list[tuple[int, str, Any]] = ray.get(reference)
+        return answers
+    except ray.exceptions.RayError as error:
+        lost = UserError(f"Ray lost it, {RETRIES} times over: {first_line(error)}")
+        return [(i, "failed", lost) for i in indices]
+
+
+@contextlib.contextmanager
+def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
+    """Ray, connected; a cluster of our own ends with us, one that was there stays."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+        import ray.exceptions
+        import ray.util.scheduling_strategies
+    except ImportError:
+        raise InputError("--engine ray needs Ray: pip install 'bcl[ray]'") from None
+    own = not ray.is_initialized()
+    if own:
+        how = {"address": address} if address else {"num_cpus": workers or cores(), "include_dashboard": False}
+        try:
+            ray.init(log_to_driver=False, logging_level="ERROR", **how)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise InputError(f"cannot connect to Ray at {address or 'this machine'}: {first_line(error)}") from error
+    try:
+        yield ray
+    finally:
+        if own:
+            ray.shutdown()
+
+
+@contextlib.contextmanager
+def _token(store: RunStore) -> Iterator[str]:
+    """A file by whose presence a node knows that it sees our store."""
+    name = f".shared-{uuid.uuid4().hex}"
+    (store.root / name).write_text("a run with --engine ray is under way\n", encoding="utf-8")
+    try:
+        yield name
+    finally:
+        (store.root / name).unlink(missing_ok=True)

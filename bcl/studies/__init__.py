@@ -1,0 +1,1 @@
+"""Suites of runs, tuning, speed."""

@@ -1,0 +1,60 @@
+"""How long a run will take: as long as its like took, else a rough guess from its method, network and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bcl.data.sets import SETS
+from bcl.streams import BENCHMARKS
+from bcl.studies.plan import Planned
+
+# Cost of a step in plain SGD steps; measured on digits with one CPU thread, evaluation included.
+COST = {
+    **{"finetune": 1.0, "lwf": 2.0, "ewc": 3.0, "icarl": 3.0, "gem": 8.0, "agem": 4.0, "kdr": 5.0, "er": 2.0},
+    **{"er-ace": 2.0, "er-mir": 4.5, "der++": 3.0, "mer": 9.0, "ftml": 5.5},
+    **{"bcl-single": 3.0, "bcl-dual": 8.0, "bcl-dual-mir": 9.0, "offline": 3.0},
+}
+# Seconds of a plain SGD step on ten samples: on one CPU thread, and on a GPU that several runs share.
+STEP = {"mlp": (0.0012, 0.0004), "resnet18-reduced": (0.03, 0.002), "resnet18-imagenet": (0.9, 0.012)}
+UNKNOWN = 4.0
+DIGITS = 1437  # training samples of the embedded data
+
+
+class Estimate:
+    """Seconds of a run; better, the more of its like have been run."""
+
+    def __init__(self, results: Iterable[Mapping[str, Any]]):
+        self.seen: dict[tuple[Any, ...], list[float]] = {}
+        for result in results:
+            config = result["config"]
+            self.seen.setdefault(_like(config), []).append(float(result["seconds"]))
+
+    def seconds(self, one: Planned, device: str) -> float:
+        if one.configs:
+            seen = self.seen.get(_like(one.configs[0].to_json()))
+            if seen:
+                return sum(seen) / len(seen)
+        return guess(one, device)
+
+
+def guess(one: Planned, device: str) -> float:
+    home = BENCHMARKS.get(one.line.benchmark)
+    if home is None:  # the user's own data
+        return UNKNOWN * 60
+    config = one.configs[0] if one.configs else None
+    tasks = config.tasks if config else int(one.line.options.get("tasks") or home.learning_tasks)
+    spec = SETS.get(home.dataset)
+    share = 1.0 if home.kind == "permuted" or spec is None else home.classes_per_task / spec.classes
+    size = spec.train * share if spec else DIGITS if home.kind == "permuted" else DIGITS / home.learning_tasks
+    samples = config.samples if config else one.line.options.get("samples")
+    steps = tasks * min(size, samples or size) / home.batch_size
+    name = config.net if config else home.net
+    step = next((cost for net, cost in STEP.items() if name.startswith(net)), STEP["resnet18-reduced"])
+    return float(steps * step[device != "cpu"] * COST.get(one.line.method, UNKNOWN))
+
+
+def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Runs that take alike: all but the seed and the rates."""
+    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "net", "device", "part")
+    return tuple(config.get(name) for name in names)

@@ -1,0 +1,116 @@
+"""What a suite comes to on this machine: its runs, which are done, and a record of it for the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
+from bcl.runs.config import RunConfig
+from bcl.runs.store import RunStore
+from bcl.streams import benchmark as find_benchmark
+from bcl.studies.suite import Line, Suite
+
+RECORD = "suite.yaml"
+HEAD = "# What `bcl suite run` was asked for, and the run of every cell; `bcl report` reads it.\n"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A line with its runs, by seed; none where it cannot be run here, and then why."""
+
+    line: Line
+    configs: tuple[RunConfig, ...]
+    problem: str = ""
+
+    @property
+    def scenario(self) -> str:
+        return self.configs[0].scenario if self.configs else str(self.line.options.get("scenario") or self._home())
+
+    def _home(self) -> str:
+        return find_benchmark(self.line.benchmark).scenario
+
+
+def plan(suite: Suite, device: str = "cpu", **options: Any) -> list[Planned]:
+    """Every line with its runs. Data that is not here is a line's problem; a mistake in the file is an error."""
+    return [_planned(suite, line, device, options) for line in suite.lines]
+
+
+def _planned(suite: Suite, line: Line, device: str, options: dict[str, Any]) -> Planned:
+    try:
+        # A seed changes nothing but the seed: the rest is resolved once, which for many seeds of large data matters.
+        settings = {**line.options, **options}
+        first = RunConfig.resolve(
+            line.benchmark, line.method, 0, device=device, overrides=dict(line.overrides), **settings
+        )
+    except MissingDataError as error:
+        return Planned(line, (), str(error))
+    except UserError as error:
+        raise InputError(f"suite {suite.name}, {line.group}, {line.label}: {error}") from error
+    return Planned(line, tuple(replace(first, seed=seed) for seed in range(line.seeds)))
+
+
+def unique(planned: list[Planned]) -> list[RunConfig]:
+    """Every run once, though two lines share it."""
+    return list({config.id: config for one in planned for config in one.configs}.values())
+
+
+def labels(planned: list[Planned]) -> dict[str, list[str]]:
+    """What the suite calls every run, by its id: the labels of the lines that it belongs to, in the file's order."""
+    found: dict[str, list[str]] = {}
+    for one in planned:
+        for config in one.configs:
+            names = found.setdefault(config.id, [])
+            names += [one.line.label] if one.line.label not in names else []
+    return found
+
+
+def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
+    """Write the plan beside the runs."""
+    lines = [
+        {
+            "group": one.line.group,
+            "label": one.line.label,
+            "benchmark": one.line.benchmark,
+            "scenario": one.scenario,
+            "method": one.line.method,
+            "settings": dict(one.line.options),
+            "set": dict(one.line.overrides),
+            "seeds": one.line.seeds,
+            "problem": one.problem,
+            "runs": [config.id for config in one.configs],
+        }
+        for one in planned
+    ]
+    content = {
+        "suite": suite.name,
+        "title": suite.title,
+        "about": suite.about,
+        "published": suite.published,
+        "axis": suite.axis,
+        "lines": lines,
+    }
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    write_atomically(store.root / RECORD, (HEAD + text).encode())
+
+
+def read_record(root: Path) -> dict[str, Any] | None:
+    """The record of the suite that was run into a directory; None where none was."""
+    path = root / RECORD
+    if not path.is_file():
+        return None
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for line in content["lines"]:
+            for key in ("group", "label", "benchmark", "scenario", "method", "settings", "seeds", "problem", "runs"):
+                line[key]
+        for key in ("suite", "title", "about", "published", "axis"):
+            content[key]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise DamagedFileError(f"{path} is damaged ({reason}); `bcl suite run` writes it anew") from error
+    return dict(content)

@@ -1,0 +1,278 @@
+"""How many runs go side by side: the choice from given timings, how groups follow from it, and the rehearsal itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bcl.engine import Interrupted
+from bcl.runs.config import RunConfig
+from bcl.runs.store import RunStore
+from bcl.schedule import gpu_groups as gpu
+from bcl.schedule import step_timing as rehearsal
+from bcl.schedule.gpu_groups import AT_ONCE, by_pace, groups, measured, side_by_side
+from bcl.schedule.group_size import PATIENCE, Timing, choose, evenly, kind, sizes, trials
+from bcl.schedule.step_timing import Rehearsal
+
+ROOM = 10**9
+
+
+def device(overlap: float, memory: int = 1) -> Callable[[int], Timing]:
+    """A GPU on which up to `overlap` members run in the time of one, and each takes `memory` bytes."""
+    return lambda n: Timing(n, max(1.0, n / overlap), float(n), n * memory)
+
+
+def tried(waiting: int, measure: Callable[[int], Timing], room: int = ROOM) -> list[int]:
+    return [timing.members for timing in trials(waiting, measure, room)]
+
+
+def test_sizes_are_powers_of_two_and_all_where_they_are_few() -> None:
+    assert sizes(1) == [1]
+    assert sizes(2) == [1, 2]
+    assert sizes(5) == [1, 2, 4, 5]
+    assert sizes(16) == [1, 2, 4, 8, 16]
+    assert sizes(20) == [1, 2, 4, 8, 16]
+    assert sizes(64) == [1, 2, 4, 8, 16, 32, 64]
+
+
+def test_more_members_are_tried_as_long_as_they_save_five_percent() -> None:
+    assert tried(64, device(100)) == [1, 2, 4, 8, 16, 32, 64]
+    assert tried(64, device(6)) == [1, 2, 4, 8, 16, 32]  # 8 saves a third over 4, more save nothing, twice
+    assert choose(64, device(6), lambda: ROOM)[0] == 8
+    assert tried(64, lambda n: Timing(n, n * 0.98 ** (n.bit_length() - 1), n, n)) == [1, 2, 4]
+    assert tried(64, lambda n: Timing(n, n * 0.94 ** (n.bit_length() - 1), n, n)) == [1, 2, 4, 8, 16, 32, 64]
+    assert tried(5, device(100)) == [1, 2, 4, 5]
+    assert choose(5, device(100), lambda: ROOM)[0] == 5
+
+
+def test_one_slow_measurement_is_no_reason_to_stop() -> None:
+    def measure(n: int) -> Timing:
+        return Timing(n, 40.0 if n == 4 else 1.0, float(n), n)
+
+    assert choose(16, measure, lambda: ROOM)[0] == 16
+
+
+def test_a_group_of_slow_methods_is_not_mistaken_for_no_profit() -> None:
+    """The first two runs take a second alone, the others ten: what counts is the time that is saved."""
+
+    def measure(n: int) -> Timing:
+        alone = min(n, 2) + 10.0 * max(0, n - 2)
+        return Timing(n, alone / n, alone, n)
+
+    assert choose(8, measure, lambda: ROOM)[0] == 8
+
+
+def test_nothing_is_tried_that_might_not_fit() -> None:
+    assert tried(64, device(100, memory=10), room=100) == [1, 2, 4, 8]
+    assert tried(64, device(100, memory=10), room=79) == [1, 2, 4]
+    fixed = 50  # what the first member takes and no other does
+
+    def measure(n: int) -> Timing:
+        return Timing(n, 1.0, n, fixed + 10 * n)
+
+    assert tried(64, measure, room=140) == [1, 2, 4, 8]
+    assert tried(64, device(100, memory=10), room=5) == [1]  # what is running anyway
+
+
+def test_patience_ends() -> None:
+    now = iter([0.0, 1.0, PATIENCE - 1, PATIENCE + 1])
+    assert [t.members for t in trials(64, device(100), ROOM, lambda: next(now))] == [1, 2, 4]
+
+
+def test_a_trial_that_fails_leaves_the_best_so_far() -> None:
+    def measure(n: int) -> Timing:
+        if n > limit:
+            raise RuntimeError("CUDA out of memory\nand more")
+        return device(100)(n)
+
+    limit = 4
+    assert choose(64, measure, lambda: ROOM)[0] == 4
+    limit = 0
+    assert choose(64, measure, lambda: ROOM) == (
+        1,
+        "1 run at a time, as more could not be measured: CUDA out of memory",
+    )
+
+    def broken() -> int:
+        raise RuntimeError("no device")
+
+    assert choose(64, device(100), broken)[0] == 1
+
+
+def test_a_wish_to_stop_is_heard() -> None:
+    asked = iter([False, False, True])
+    with pytest.raises(Interrupted):
+        choose(64, device(100), lambda: ROOM, lambda: next(asked))
+
+    def interrupted(n: int) -> Timing:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        choose(64, interrupted, lambda: ROOM)
+
+
+def test_the_line() -> None:
+    timings = {1: Timing(1, 0.0019, 0.0019, 1), 2: Timing(2, 0.002, 0.0038, 2), 4: Timing(4, 0.0168 / 10, 0.0076, 4)}
+    assert choose(4, timings.__getitem__, lambda: ROOM) == (
+        4,
+        "4 runs side by side (0.42 ms per step and run; 1 alone: 1.9 ms)",
+    )
+    assert choose(2, lambda n: Timing(n, n * 0.002, n * 0.002, 1), lambda: ROOM)[1] == "1 run at a time (2 ms per step)"
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 9, 16, 17, 33, 100])
+@pytest.mark.parametrize("at_most", [1, 2, 4, 5, 8, 16])
+def test_groups_are_few_and_nearly_equal(count: int, at_most: int) -> None:
+    parts = evenly(range(count), at_most)
+    lengths = [len(part) for part in parts]
+    assert [i for part in parts for i in part] == list(range(count))
+    assert max(lengths) <= at_most
+    assert max(lengths) - min(lengths) <= 1
+    assert len(parts) == -(-count // at_most)
+
+
+def config(name: str, seed: int, tasks: int = 3, **options: Any) -> RunConfig:
+    return RunConfig.resolve("split-digits", name, seed, tasks=tasks, samples=40, **options)
+
+
+def test_runs_of_one_kind() -> None:
+    assert kind(config("er", 0)) == kind(config("er", 1)) == kind(config("er", 0, overrides={"lr": 0.3}))
+    assert kind(config("bcl-dual", 0)) != kind(config("bcl-dual", 0, overrides={"inner_steps": 3}))
+    assert len({kind(config("er", 0)), kind(config("finetune", 0)), kind(config("er", 0, memory=3))}) == 3
+
+
+def test_groups_keep_the_pace() -> None:
+    configs = [config("er", s, tasks) for s in range(7) for tasks in (2, 3)]
+    assert by_pace(configs, range(14)) == [list(range(0, 14, 2)), list(range(1, 14, 2))]
+    assert [len(group) for group in groups(configs, range(14), AT_ONCE)] == [3, 4, 3, 4]
+
+
+class Steps:
+    """Stands for a captured step of several learners."""
+
+    def __init__(self, learners: Any, feeds: Any):
+        self.pairs = list(zip(learners, feeds, strict=True))
+
+    def replay(self) -> None:
+        for learner, feed in self.pairs:
+            learner.step(*feed.next())
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "Capture", Steps)
+    monkeypatch.setattr(rehearsal, "REPEATS", 2)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (10**9, 10**10))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 0)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 1000)
+    for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+
+
+@pytest.mark.usefixtures("fake_gpu")
+def test_a_rehearsal_times_real_learners_and_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    configs = [config(name, s, scenario="task") for s in range(2) for name in ("er", "bcl-dual", "icarl", "ewc", "mer")]
+    before = torch.get_rng_state()
+    trial, samples = Rehearsal(configs), 40 + sum(len(plan.test) for plan in rehearsal.stream_of(configs[0]).plans)
+    assert trial.room() == 8 * 10**8
+    for n in (1, 2, 10):
+        timing = trial(n)
+        assert timing.members == n == len(trial.learners)
+        assert timing.seconds > 0
+        with_evaluation, streams = sum(c.method != "icarl" for c in configs[:n]), 1 + n // 10
+        assert timing.memory == streams * samples * (64 + 16) + 1000 * with_evaluation
+    copies = [learner.net.fc.weight for learner in trial.learners]
+    assert len({weight.data_ptr() for weight in copies}) == 10
+    assert [type(learner).__name__ for learner in trial.learners[:5]] == ["ER", "BCLDual", "ICaRL", "EWC", "MER"]
+    assert all(learner.task == 2 and learner.past == (0, 1) for learner in trial.learners)
+    trial.close()
+    assert not trial.learners
+    assert not trial.models
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("fake_gpu")
+def test_what_was_measured_is_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "_chosen", {})
+    cpu = [config("er", s) for s in range(4)]
+    assert measured(cpu, lambda: False) == AT_ONCE
+    assert measured(cpu[:1], lambda: False) == AT_ONCE
+    assert capsys.readouterr() == ("", "")
+    here = [RunConfig.from_json({**c.to_json(), "device": "cuda"}) for c in cpu]
+    monkeypatch.setattr(torch, "device", lambda _: torch.empty(0).device)
+    monkeypatch.setattr(rehearsal, "timed", lambda step, *_: step() or 1.0)
+    chosen = measured(here, lambda: False)
+    assert chosen == 4
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "4 runs side by side (250 ms per step and run; 1 alone: 1e+03 ms)\n"
+    assert measured(here, lambda: False) == 4
+    assert capsys.readouterr() == ("", "")
+
+
+def test_runs_are_measured_pace_by_pace_and_grouped_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = [config("er", s, tasks) for s in range(5) for tasks in (2, 3)]
+    asked, together = [], []
+
+    def measure(some: list[RunConfig], _: Any) -> int:
+        asked.append((len(together), [c.tasks for c in some]))
+        return 3
+
+    def execute(some: list[RunConfig], *_: Any, **__: Any) -> list[dict[str, Any]]:
+        together.append([c.seed for c in some])
+        if len(some) == 3 and some[0].tasks == 3:
+            raise torch.cuda.OutOfMemoryError
+        return [{"seed": c.seed} for c in some]
+
+    monkeypatch.setattr(gpu, "measured", measure)
+    monkeypatch.setattr(gpu, "execute_together", execute)
+    store = RunStore(tmp_path)
+    store.prepare()
+    options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None, "stop": lambda: False}
+    done = dict(side_by_side(configs, range(10), store, **options))
+    assert {i: result["seed"] for i, result in done.items()} == {i: i // 2 for i in range(10)}
+    assert asked == [(0, [2] * 5), (2, [3] * 5)]
+    assert together == [[0, 1], [2, 3, 4], [0, 1], [2, 3, 4], [2], [3, 4]]  # the last group did not fit, and was halved
+    together.clear()
+    configs = [config("er", s, 2) for s in range(10, 13)]
+    dict(side_by_side(configs, range(3), store, at_once=2, **options))
+    assert together == [[10], [11, 12]]
+    assert len(asked) == 2
+
+
+def test_a_run_that_cannot_be_claimed_fails_alone(tmp_path: Path) -> None:
+    configs = [RunConfig.from_json({**config("finetune", s, 2).to_json(), "samples": 20}) for s in range(3)]
+    for bad in range(3):
+        store = RunStore(tmp_path / str(bad))
+        store.prepare()
+        store.directory(configs[bad]).write_text("in the way")
+        options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None}
+        done = dict(side_by_side(configs, range(3), store, stop=lambda: False, at_once=3, **options))
+        assert {i for i, result in done.items() if isinstance(result, Exception)} == {bad}
+        assert {i for i, result in done.items() if isinstance(result, dict)} == {0, 1, 2} - {bad}
+
+
+def test_after_an_error_runs_go_on_from_what_they_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = [config("er", s, 2) for s in range(3)]
+    attempts: list[tuple[list[int], bool]] = []
+
+    def execute(some: list[RunConfig], *_: Any, resume: bool, **__: Any) -> list[dict[str, Any]]:
+        attempts.append(([c.seed for c in some], resume))
+        if len(attempts) == 1:
+            raise RuntimeError("a passing trouble")
+        return [{"seed": c.seed} for c in some]
+
+    monkeypatch.setattr(gpu, "execute_together", execute)
+    store = RunStore(tmp_path)
+    store.prepare()
+    options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None, "stop": lambda: False}
+    assert len(dict(side_by_side(configs, range(3), store, at_once=3, **options))) == 3
+    assert attempts == [([0, 1, 2], False), ([0], True), ([1, 2], True)]

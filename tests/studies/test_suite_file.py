@@ -1,0 +1,141 @@
+"""Suites as files: those of the package are whole, and a mistake in one's own is one clear line."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bcl.cli import main
+from bcl.errors import UserError
+from bcl.learners import method
+from bcl.report.paper import published
+from bcl.streams import benchmark
+from bcl.studies.suite import load, packaged, parse
+
+TWELVE = {"finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml", "bcl-single", "bcl-dual", "offline"}
+
+
+def test_the_package_has_the_papers_tables() -> None:
+    names = ["digits", "paper/figure2", "paper/table1", "paper/table2", "paper/table3", "paper/table4"]
+    assert packaged() == names
+
+
+def test_table_1_is_twelve_methods_on_four_benchmarks_with_five_seeds() -> None:
+    lines = load("paper/table1").lines
+    by_benchmark = {
+        line.benchmark: {other.method for other in lines if other.benchmark == line.benchmark} for line in lines
+    }
+    assert by_benchmark.pop("permuted-mnist") == TWELVE - {"icarl"}, "iCaRL does not learn domain-incrementally"
+    assert by_benchmark == dict.fromkeys(("split-cifar100", "split-cub", "split-miniimagenet"), TWELVE)
+    assert {line.seeds for line in lines} == {5}
+    assert {(line.benchmark, line.options["memory"]) for line in lines} == {
+        ("permuted-mnist", 256), ("split-cifar100", 65), ("split-cub", 50), ("split-miniimagenet", 65),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_every_published_figure_has_its_line_in_the_suite(number: int) -> None:
+    lines = {(line.group, line.label) for line in load(f"paper/table{number}").lines}
+    figures = published(f"table{number}")
+    assert figures
+    assert {(group, label) for group, rows in figures.items() for label in rows} <= lines
+
+
+def test_lists_are_combined_and_seeds_overridden() -> None:
+    text = "{seeds: 2, runs: [{benchmark: [a, b], methods: [er, gem], memory: [5, 10], set: {lr: 0.1}}]}"
+    suite = parse(text, "mine", "mine.yaml")
+    assert [(line.benchmark, line.method, line.options["memory"]) for line in suite.lines[:3]] == [
+        ("a", "er", 5), ("a", "er", 10), ("a", "gem", 5),
+    ]  # fmt: skip
+    assert len(suite.lines) == 8
+    assert {line.seeds for line in suite.lines} == {2}
+    assert {line.seeds for line in parse(text, "mine", "mine.yaml", seeds=7).lines} == {7}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must be a mapping with `runs`"),
+        ("runs: [", "is not YAML"),
+        ("title: x", "has no `runs`"),
+        ("{runs: [{benchmark: split-digits, methods: [er]}], sedes: 3}", "unknown key 'sedes'; did you mean seeds"),
+        ("runs: [{benchmark: split-digits, methods: [er], memroy: 3}]", "runs 1: unknown key 'memroy'"),
+        ("runs: [{benchmark: split-digits, methods: [err]}]", "unknown method 'err'"),
+        ("runs: [{benchmark: split-digits}]", "give `methods: [...]` or `method: ...`"),
+        ("runs: [{benchmark: split-digits, method: er, methods: [er]}]", "or `method: ...`, not both"),
+        ("runs: [{methods: [er]}]", "`benchmark` is missing"),
+        ("runs: [3]", "runs 1: must be a mapping"),
+        ("{runs: [{benchmark: split-digits, methods: [er]}], seeds: 0}", "seeds must be a whole number of at least 1"),
+        ("runs: [{benchmark: split-digit, methods: [er]}]", "unknown benchmark 'split-digit'"),
+        ("runs: [{benchmark: split-digits, methods: [er], set: {lt: 1}}]", "unknown hyper-parameter 'lt'"),
+        ("runs: [{benchmark: split-digits, methods: [er], tasks: 9}]", "split-digits, er: split-digits has 1 to 5"),
+        ("runs: [{benchmark: permuted-digits, methods: [icarl]}]", "iCaRL does not learn domain-incrementally"),
+        ("{runs: [{benchmark: split-digits, methods: [er]}], published: table9}", "unknown published table 'table9'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_file_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(text)
+    for command in ("show", "run"):
+        assert main(["suite", command, "mine.yaml", "--device", "cpu"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1, err
+        assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"], "a mistake leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["suite", "show", "paper/tabel1"], "did you mean paper/table1"),
+        (["suite", "show", "mine.yaml"], "mine.yaml is not a file"),
+        (["suite", "run", "digits", "--engine", "slurm"], "unknown engine 'slurm'"),
+        (["suite", "run", "digits", "--log", "wandb"], "unknown log 'wandb'"),
+        (["suite", "run", "digits", "--seeds", "0"], "seeds must be at least 1"),
+        (["suite", "run", "digits", "--address", "here"], "--address is for --engine ray"),
+        (["suite", "shwo", "digits"], "unknown command 'shwo'; did you mean show"),
+    ],
+)
+def test_a_mistake_on_the_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_suite_in_python() -> None:
+    with pytest.raises(UserError, match="known: digits"):
+        load("nothing-like-it")
+
+
+@pytest.mark.parametrize("name", packaged())
+def test_every_line_of_the_package_could_be_run_were_its_data_here(name: str) -> None:
+    for line in load(name).lines:
+        learner, home = method(line.method), benchmark(line.benchmark)
+        assert (line.options.get("scenario") or home.scenario) in learner.scenarios
+        learner.Hyper.of(line.overrides)
+
+
+def test_chosen_hyper_parameters_and_grids_are_valid() -> None:
+    folder = files("bcl").joinpath("suites")
+    chosen = yaml.safe_load(folder.joinpath("hyper.yaml").read_text())
+    for name, scenarios in chosen.items():
+        benchmark(name)
+        for scenario, methods in scenarios.items():
+            for learner, values in methods.items():
+                assert scenario in method(learner).scenarios
+                method(learner).Hyper.of(values)
+    for learner, axes in yaml.safe_load(folder.joinpath("grid.yaml").read_text()).items():
+        for name, values in axes.items():
+            for value in values:
+                method(learner).Hyper.of({name: value})

@@ -1,0 +1,155 @@
+"""Tuning: on the tuning tasks alone, resumable, and its winner is used."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bcl.cli import main
+from bcl.data.dataset import digits
+from bcl.runs.presets import preset
+from bcl.streams import Dataset, benchmark
+from bcl.studies.tuning import beyond, save_winner
+
+QUICK = ["--seeds", "2", "--workers", "1", "--device", "cpu"]
+
+
+def tune(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict]:
+    assert main(["tune", *words, *QUICK, "--json"]) == 0
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    return list(trials.popitem()[1])
+
+
+def spoilt(seed: int) -> Dataset:
+    """The digits, with noise in the place of every image but those of the tuning tasks."""
+    data, home = digits(), benchmark("split-digits")
+    kept = [home.stream(s, part="tune").plans for s in range(2)]
+    tuning = np.unique(np.concatenate([part for plans in kept for p in plans for part in (p.train, p.test)]))
+    assert all(plan.test_from_train for plans in kept for plan in plans)
+    noise = np.random.default_rng(seed)
+    train_x = noise.integers(0, 17, data.train_x.shape).astype(data.train_x.dtype)
+    train_x[tuning] = data.train_x[tuning]
+    return replace(data, train_x=train_x, test_x=noise.integers(0, 17, data.test_x.shape).astype(data.test_x.dtype))
+
+
+@pytest.mark.parametrize("method", ["er", "bcl-dual"])
+def test_the_learning_tasks_are_never_touched(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """With noise in all that is learnt later, every trial comes out the same: nothing else was looked at."""
+    monkeypatch.chdir(tmp_path)
+    found = tune(capsys, "split-digits", method, "--trials", "2", "--out", "true")
+    data = spoilt(0)
+    monkeypatch.setattr(sys.modules["bcl.streams.benchmark"], "digits", lambda: data)
+    assert tune(capsys, "split-digits", method, "--trials", "2", "--out", "spoilt") == found
+    for path in Path("spoilt").rglob("result.json"):
+        assert json.loads(path.read_text())["config"]["part"] == "tune"
+    # That the noise was there: learning, on the other hand, is not what it was.
+    run = ["run", "split-digits", method, "--seed", "0", "--tasks", "2", "--device", "cpu", "--out", "noise", "--json"]
+    assert main(run) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["acc"] < 75
+
+
+@pytest.mark.parametrize("name", ["permuted-digits", "split-digits"])
+def test_no_seed_tunes_on_what_another_learns(name: str) -> None:
+    home = benchmark(name)
+    if home.kind == "permuted":
+        permutations = {
+            tuple(plan.pixels) for seed in range(3) for part in ("learn", "tune")
+            for plan in home.stream(seed, part=part).plans if plan.pixels is not None
+        }  # fmt: skip
+        assert len(permutations) == 3 * (home.learning_tasks + home.tuning_tasks)
+        return
+    learnt = {int(i) for seed in range(3) for plan in home.stream(seed).plans for i in plan.train}
+    tuned = {int(i) for s in range(3) for p in home.stream(s, part="tune").plans for i in (*p.train, *p.test)}
+    assert learnt
+    assert tuned
+    assert not learnt & tuned
+
+
+def test_the_winner_is_used_by_run_and_by_suites_unless_overridden(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    best = tune(capsys, "split-digits", "bcl-dual", "--trials", "2")[0]["values"]
+    assert preset("split-digits", "task", "task", "bcl-dual") == best
+    save_winner(Path("runs/hyper.yaml"), "split-digits", "task", "er", {"lr": 0.0321})
+    assert preset("split-digits", "task", "task", "bcl-dual") == best, "the other winner stays"
+    Path("s.yaml").write_text(
+        "{seeds: 1, runs: [{benchmark: split-digits, samples: 20, tasks: 2, method: er}, "
+        "{benchmark: split-digits, samples: 20, tasks: 2, method: er, label: mine, set: {lr: 0.2}}]}"
+    )
+    assert main(["suite", "run", "s.yaml", "--workers", "1", "--json"]) == 0
+    rates = {run["config"]["hyper"]["lr"] for run in json.loads(capsys.readouterr().out)["runs"]}
+    assert rates == {0.0321, 0.2}
+    quick = ["run", "split-digits", "er", "--seed", "0", "--tasks", "2", "--samples", "20", "--json"]
+    for words, rate in (([], 0.0321), (["--set", "lr=0.05"], 0.05)):
+        assert main([*quick, *words]) == 0
+        assert json.loads(capsys.readouterr().out)["runs"][0]["config"]["hyper"]["lr"] == rate
+
+
+def test_a_grid_is_resumed_and_not_computed_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tune(capsys, "split-digits", "er", "--trials", "1")
+    tune(capsys, "split-digits", "er", "--trials", "2")
+    lines = [json.loads(line) for line in Path("runs/tune/split-digits/journal.jsonl").read_text().splitlines()]
+    finished = [line["run"] for line in lines if line["event"] == "finished"]
+    assert len(finished) == len(set(finished)) == 4
+
+
+def test_optuna_looks_between_the_grids_values_and_goes_on_where_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'bcl[tune]'")
+    monkeypatch.chdir(tmp_path)
+    first = tune(capsys, "split-digits", "er", "--search", "optuna", "--trials", "2")
+    rates = [row["values"]["lr"] for row in first]
+    assert len(set(rates)) == 2
+    assert all(0.01 <= rate <= 0.3 for rate in rates)
+    assert not set(rates) <= {0.01, 0.03, 0.05, 0.1, 0.2, 0.3}
+    again = tune(capsys, "split-digits", "er", "--search", "optuna", "--trials", "3")
+    assert len(again) == 3
+    assert sum(bool(row["accs"]) for row in again) == 1, "two were there already"
+    assert {row["values"]["lr"] for row in again} > set(rates)
+    assert again[0]["acc"] == max(row["acc"] for row in again)
+    assert preset("split-digits", "task", "task", "er") == again[0]["values"]
+
+
+def test_a_grid_is_widened_while_the_best_lies_at_an_edge() -> None:
+    """The best lies beyond a grid, at a rate of 0.001 and a weight of 300: the search gets nearer."""
+    rows: list[dict[str, Any]] = []
+
+    def evaluate(trials: list[dict[str, Any]]) -> None:
+        for values in trials:
+            distance = abs(np.log10(values["lr"]) + 3) + abs(np.log10(values["distill_weight"]) - 2.5)
+            rows.append({"values": values, "acc": -float(distance)})
+
+    evaluate([{"lr": rate, "distill_weight": weight} for rate in (0.01, 0.03, 0.1) for weight in (3.0, 10.0)])
+    asked = []
+    for further in beyond("lwf", rows):
+        asked += further
+        evaluate(further)
+    assert asked[:2] == [{"lr": 0.003, "distill_weight": 10.0}, {"lr": 0.01, "distill_weight": 30.0}]
+    assert len(asked) <= 2 * 4
+    assert max(rows, key=lambda row: row["acc"])["values"] in asked
+
+
+def test_a_grid_is_not_widened_where_the_best_is_inside_or_at_a_limit() -> None:
+    trials = [({"outer_lr": 0.3, "inner_steps": 2}, 1.0), ({"outer_lr": 1.0, "inner_steps": 2}, 2.0)]
+    rows = [{"values": values, "acc": acc} for values, acc in trials]
+    assert list(beyond("bcl-dual", rows)) == [], "an interpolation goes no further than 1"
+    inside = [{"values": {"lr": rate}, "acc": acc} for rate, acc in ((0.01, 1.0), (0.03, 2.0), (0.1, 1.0))]
+    assert list(beyond("er", inside)) == []
+
+
+def test_an_unknown_search(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "split-digits", "er", "--search", "random"]) == 2
+    assert "unknown search 'random'" in capsys.readouterr().err
