@@ -184,7 +184,7 @@ def test_what_goes_on_after_ctrl_c_depends_on_the_command() -> None:
 
 def test_a_run_of_a_search_is_found_again_by_the_search() -> None:
     config = RunConfig.resolve("split-digits", "er", 0, part="tune")
-    assert config.command == "bcl tune split-digits er --scenario task --memory 20 --device cpu"
+    assert config.command == "bcl tune split-digits er --scenario task --memory 20 --device cpu --precision fp32"
 
 
 @pytest.mark.parametrize("failed", [False, True])
