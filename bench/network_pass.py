@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from bcl import kernels
+from bcl.ops import dispatch as kernels
 from bcl.engine.capture import Graph
 from bcl.nets import ResNet18, batch_groups
 from bcl.runs.precision import set_precision

@@ -2,8 +2,9 @@
 
 Online learning is thousands of tiny steps, and launching their kernels one by one costs more than running them. A
 `Capture` records one step of every learner, from gathering its batch to updating its memories, as parallel branches of
-one CUDA graph; a replay is then one launch. It is valid within a task: what Python decides (the task, whether there is
-a past) is frozen in it, so the engine captures anew at every boundary.
+one CUDA graph; a replay is then one launch. What Python decided while it was recorded is frozen in it. A learner that
+says what that is, by `step_signature`, is captured anew when it changes; the task is then a value on the device. Of a
+learner that does not say, the task is frozen too, and it is captured anew at every boundary.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bcl.engine.feed import Feed
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
-WARM_UP = 1  # real steps of a task, run eagerly before capturing: they load kernels and libraries outside the graph
+WARM_UP = 1  # real steps, run eagerly before capturing: they load kernels and libraries outside the graph
 
 
 class NotCapturable(Exception):

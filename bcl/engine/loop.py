@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from bcl.engine.accuracies import Accuracies
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable
 from bcl.engine.evaluate import TestSets
-from bcl.engine.feed import Feed
+from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
 from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
@@ -102,6 +103,9 @@ class Loop:
         tests = {key: TestSets(stream, device) for key, stream in streams.items()}
         its_tests = [tests[id(m.stream)] for m in members]
         self.accuracies = Accuracies([m.learner for m in members], its_tests, self.captured)
+        self.data: dict[int, TaskData] = {}  # of each stream, on a GPU
+        self.feeds: list[Feed] = []  # of each member, on a GPU
+        self.captures: dict[tuple[Hashable, ...], Capture] = {}  # by the steps' signatures
 
     def run(self) -> None:
         self._since = self._saved = self._reported = time.monotonic()
@@ -121,19 +125,34 @@ class Loop:
             self.report(i, total, total)
 
     def _task(self, t: int) -> None:
-        kept: dict[int, Feed] = {}
-        feeds = []
+        feeds = self._feeds(t)
         for m in self.members:
-            if id(m.stream) not in kept:
-                x, y = m.learner.check(*m.stream.train(t), t)
-                kept[id(m.stream)] = Feed(x, y, t, m.stream.setting.batch_size)
-            shared = kept[id(m.stream)]
-            feeds.append(Feed(shared.x, shared.y, t, shared.batch_size))
             m.learner.enter(t)
         self._steps(feeds)
         for m in self.members:
             m.learner.end_task(t)
         self._measure(t + 1)
+
+    def _feeds(self, t: int) -> list[Feed]:
+        """The task's mini-batches for every member. Where steps are captured they lie where the last task's lay."""
+        arrived: dict[int, tuple[Tensor, Tensor]] = {}
+        for m in self.members:
+            if id(m.stream) not in arrived:
+                arrived[id(m.stream)] = m.learner.check(*m.stream.train(t), t)
+        if not self.captured:
+            return [Feed(*arrived[id(m.stream)], t, m.stream.setting.batch_size) for m in self.members]
+        for key, (x, y) in arrived.items():
+            if key in self.data:
+                self.data[key].put(x, y, t)
+        if not self.feeds:
+            for m in self.members:
+                key, size = id(m.stream), m.stream.setting.batch_size
+                if key not in self.data:
+                    self.data[key] = TaskData(*arrived[key], t, max(m.lengths))
+                self.feeds.append(Feed(self.data[key].x, self.data[key].y, t, size))
+        for m, feed in zip(self.members, self.feeds, strict=True):
+            feed.begin(t, len(arrived[id(m.stream)][1]))
+        return self.feeds
 
     def _joint(self) -> None:
         """The offline bound: mixed batches of all tasks, several epochs, measured once at the end."""
@@ -159,12 +178,16 @@ class Loop:
 
     def _learn(self, feeds: list[Feed]) -> None:
         start = self.members[0].position.batch
-        capture: Capture | None = None
         full = min(feed.full_batches for feed in feeds)
+        key = self._signature()
+        capture = self.captures.get(key) if key else None
+        if capture is not None:
+            for feed in feeds:
+                feed.seek(start)
         for batch in range(start, max(feed.batches for feed in feeds)):
             self._tick(batch)
             if self.captured and capture is None and start + WARM_UP <= batch < full - 1:
-                capture = self._capture(feeds, batch)
+                capture = self._capture(feeds, batch, key)
             if capture is not None and batch < full:
                 capture.replay()
             else:
@@ -174,11 +197,22 @@ class Loop:
             for m, feed in zip(self.members, feeds, strict=True):
                 m.position.steps += batch < feed.batches
 
-    def _capture(self, feeds: list[Feed], batch: int) -> Capture | None:
-        for feed in feeds:
+    def _signature(self) -> tuple[Hashable, ...]:
+        """What the members' steps depend on beside their tensors; nothing where one does not say, or mixes tasks."""
+        found = [m.learner.step_signature() for m in self.members if not m.learner.joint]
+        known = self.captured and len(found) == len(self.members) and None not in found
+        return tuple(found) if known else ()
+
+    def _capture(self, feeds: list[Feed], batch: int, key: tuple[Hashable, ...]) -> Capture | None:
+        """The members' steps as a graph, which is kept for other tasks if its signature is known."""
+        for m, feed in zip(self.members, feeds, strict=True):
             feed.seek(batch)
+            feed.on_device = self.data[id(m.stream)].task if key else None
         try:
-            return Capture([m.learner for m in self.members], feeds)
+            capture = Capture([m.learner for m in self.members], feeds)
+            if key:
+                self.captures[key] = capture
+            return capture
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             if len(self.members) > 1 and isinstance(reason, torch.cuda.OutOfMemoryError):
                 raise  # fewer members may fit

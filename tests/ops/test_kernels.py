@@ -18,7 +18,7 @@ def check_losses() -> None:
 
 
 def same_losses(n: int, k: int, classes: int) -> None:
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import cross_entropy, distillation_loss, gradients, replay_loss
 
     draw = torch.Generator().manual_seed(0)
@@ -51,7 +51,7 @@ def same_losses(n: int, k: int, classes: int) -> None:
 
 
 def check_inputs() -> None:
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.nets import join_inputs
 
     draw = torch.Generator().manual_seed(0)
@@ -67,7 +67,7 @@ def check_inputs() -> None:
 
 
 def check_mask() -> None:
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.nets import mask_tasks
 
     draw = torch.Generator().manual_seed(0)
@@ -86,7 +86,7 @@ def check_mask() -> None:
 
 
 def check_counted_loss() -> None:
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import cross_entropy, gradients
 
     draw = torch.Generator().manual_seed(0)
@@ -104,7 +104,7 @@ def check_counted_loss() -> None:
 
 def check_updates() -> None:
     """Of tensors smaller and larger than a program's share, in both memory layouts."""
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import interpolate_, sgd_, snapshot
 
     def tensors(seed: int) -> list[Tensor]:
@@ -152,7 +152,7 @@ def check_updates_that_are_refused() -> None:
 
 
 def check_quadratic_program() -> None:
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import nonnegative_qp
 
     draw = torch.Generator().manual_seed(0)

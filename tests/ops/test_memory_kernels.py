@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="the fused kernels are written in Triton, w
 
 def both(run: Callable[[], Any]) -> tuple[Any, Any]:
     """What a function returns with fused kernels, and in torch's operations."""
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
 
     fused = run()
     with kernels.plain():
@@ -95,7 +95,7 @@ def batch(memory: Any, n: int, draw: torch.Generator) -> tuple[Tensor, Tensor, d
 
 def check_write_and_get() -> None:
     import bcl.ops.triton.ring as module
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
 
     for whole in (16384, 8):  # a batch in one piece, and in several
         module.TILE = whole
@@ -121,7 +121,7 @@ def check_write_and_get() -> None:
 
 def check_reservoir() -> None:
     import bcl.ops.triton.reservoir as module
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
     from bcl.memory import Kind, Random, ReservoirMemory
 
     for whole in (16384, 8):
@@ -143,7 +143,7 @@ def check_reservoir() -> None:
 
 def check_exchange() -> None:
     import bcl.ops.triton.ring as module
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
 
     options = [(w, p, j) for w in (16384, 8) for p in (True, False) for j in (True, False)]
     for whole, prefill, join in options:

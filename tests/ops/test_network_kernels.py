@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="the fused kernels are written in Triton, w
 
 def both(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
     """What a function returns with fused kernels, and in torch's operations."""
-    from bcl import kernels
+    from bcl.ops import dispatch as kernels
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     fused = run()

@@ -59,12 +59,15 @@ def _choose(
     k,
     without,
     TASKS: tl.constexpr,
+    ON_DEVICE: tl.constexpr,
     K: tl.constexpr,
     ROOM: tl.constexpr,
     TILE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """The k eligible slots with the largest keys, the largest first; where there are m < k, these over and over."""
+    if ON_DEVICE:
+        without = tl.load(without)
     seed = tl.load(state).to(tl.uint64)
     m = 0
     for start in range(0, n, BLOCK):
@@ -108,8 +111,9 @@ def _room(k: int) -> int:
     return int(power_of_2(k + int(8 * k**0.5) + 16))
 
 
-def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor:
-    """What `Random.choose` draws, and the state advanced. `eligible`: a mask, or a task each: not -1 nor `without`."""
+def choose(state: Tensor, eligible: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
+    """What `Random.choose` draws, and the state advanced. `eligible`: a mask, or a task each: not -1 nor `without`
+    (a number, or a value on the device)."""
     n, device, tasks = len(eligible), eligible.device, eligible.dtype == torch.long
     k = min(k, n)
     room = _room(k)
@@ -127,6 +131,7 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor
         k,
         without,
         TASKS=tasks,
+        ON_DEVICE=isinstance(without, Tensor),
         K=power_of_2(k),
         ROOM=room,
         TILE=max(2, min(16, 8192 // room)),

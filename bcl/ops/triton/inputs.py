@@ -32,9 +32,14 @@ def scale(parts: Sequence[Tensor], factor: float, low: float) -> Tensor:
 
 
 @triton.jit(do_not_specialize=["t", "n"])
-def _mask(logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, BLOCK: tl.constexpr):
+def _mask(
+    logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, ON_DEVICE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = i // classes
+    if ON_DEVICE:
+        t = tl.load(t)
     mine = tl.zeros([BLOCK], dtype=tl.int64) + t
     if TASKS:
         mine = tl.where(row < n, mine, tl.load(task + row - n, mask=(row >= n) & (i < total), other=0))
@@ -42,20 +47,23 @@ def _mask(logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.cons
     tl.store(out + i, tl.where(shown, tl.load(logits + i, mask=i < total, other=0.0), fill), mask=i < total)
 
 
-def _masked(logits: Tensor, visible: Tensor, task: Tensor | None, t: int, n: int, fill: float) -> Tensor:
+def _masked(logits: Tensor, visible: Tensor, task: Tensor | None, t: int | Tensor, n: int, fill: float) -> Tensor:
     logits = logits.contiguous()
     out = torch.empty_like(logits)
     grid = (cdiv(logits.numel(), 1024),)
     tasks = visible if task is None else task
     shape = logits.numel(), logits.shape[1]
-    _mask[grid](logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill, TASKS=task is not None, BLOCK=1024)
+    _mask[grid](
+        logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill,
+        TASKS=task is not None, ON_DEVICE=isinstance(t, Tensor), BLOCK=1024,
+    )  # fmt: skip
     return out
 
 
 class _Mask(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, visible: Tensor, task: Tensor | None, t: int, n: int, hidden: float
+        ctx: Any, logits: Tensor, visible: Tensor, task: Tensor | None, t: int | Tensor, n: int, hidden: float
     ) -> Tensor:
         ctx.save_for_backward(visible, task)
         ctx.t, ctx.n = t, n
@@ -67,6 +75,9 @@ class _Mask(torch.autograd.Function):
         return _masked(grad, *ctx.saved_tensors, ctx.t, ctx.n, 0.0), None, None, None, None, None
 
 
-def mask(logits: Tensor, visible: Tensor, t: int, n: int, task: Tensor | None, hidden: float) -> Tensor:
-    """`hidden` where a class is not visible to the sample's task: t for the first n rows, `task` for the others."""
+def mask(logits: Tensor, visible: Tensor, t: int | Tensor, n: int, task: Tensor | None, hidden: float) -> Tensor:
+    """`hidden` where a class is not visible to the sample's task: t for the first n rows, `task` for the others.
+
+    t may be a value on the device, a tensor without dimensions: a captured kernel then reads it anew at every replay.
+    """
     return _Mask.apply(logits, visible, task, t, n, hidden)

@@ -42,9 +42,12 @@ def _write(
     TASKS: tl.constexpr,
     EXTRA: tl.constexpr,
     ADVANCE: tl.constexpr,
+    ON_DEVICE: tl.constexpr,
     ROWS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
+    if ON_DEVICE:
+        t = tl.load(t)
     row = tl.arange(0, ROWS)
     number = tl.load(seen) + row  # how many samples came before each
     drawn = random_integers(tl.load(state).to(tl.uint64), row) % (number + 1)
@@ -77,7 +80,11 @@ def write(
     stored: Tensor | None = None,
     extra: Tensor | None = None,
 ) -> None:
-    """What `ReservoirMemory.write` does to x, y and task, and to one further field, with a generator's state."""
+    """What `ReservoirMemory.write` does to x, y and task, and to one further field, with a generator's state.
+
+    t: a task, a value on the device (a tensor without dimensions), or a task for each sample.
+    """
+    each, on_device = (isinstance(t, Tensor) and t.dim() == d for d in (1, 0))
     n, (kept_x, kept_y, kept_task) = len(y), kept
     words, kept_words = as_words(x, kept_x)
     more, kept_more = (words, kept_words) if stored is None or extra is None else as_words(extra, stored)
@@ -87,7 +94,7 @@ def write(
     _write[(pieces,)](
         words,
         y.contiguous(),
-        t.contiguous() if isinstance(t, Tensor) else y,
+        t.contiguous() if each else y,
         more,
         kept_words,
         kept_y,
@@ -95,14 +102,15 @@ def write(
         kept_more,
         seen,
         state,
-        0 if isinstance(t, Tensor) else t,
+        0 if each else t,
         n,
         len(kept_y) - 1,
         words.shape[1],
         more.shape[1],
-        TASKS=isinstance(t, Tensor),
+        TASKS=each,
         EXTRA=extra is not None,
         ADVANCE=pieces == 1,
+        ON_DEVICE=on_device,
         **shape,
     )
     if pieces > 1:  # no program may read the counters after another has changed them

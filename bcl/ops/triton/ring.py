@@ -1,4 +1,7 @@
-"""Writing to a ring memory in one kernel: where to, what falls out, all fields, the counter."""
+"""Writing to a ring memory in one kernel: where to, what falls out, all fields, the counter.
+
+The task t may be a value on the device, a tensor without dimensions: a captured kernel then reads it at every replay.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ def _after(before, n, size, WRAP: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["t", "n"])
-def _advance(seen, t, n, size, WRAP: tl.constexpr):
+def _advance(seen, t, n, size, WRAP: tl.constexpr, ON_DEVICE: tl.constexpr):
+    if ON_DEVICE:
+        t = tl.load(t)
     before = tl.load(seen + t)
     tl.store(seen + t, _after(before, n, size, WRAP))
 
@@ -45,9 +50,12 @@ def _write(
     EXTRA: tl.constexpr,
     ZEROS: tl.constexpr,
     ADVANCE: tl.constexpr,
+    ON_DEVICE: tl.constexpr,
     ROWS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
+    if ON_DEVICE:
+        t = tl.load(t)
     before = tl.load(seen + t)
     for first in range(0, n, ROWS):
         row = (first + tl.arange(0, ROWS)).to(tl.int64)
@@ -79,7 +87,7 @@ def _write(
 def write(
     x: Tensor,
     y: Tensor,
-    t: int,
+    t: int | Tensor,
     ring: tuple[Tensor, Tensor, Tensor],
     seen: Tensor,
     size: int,
@@ -113,10 +121,11 @@ def write(
         EXTRA=extra is not None,
         ZEROS=stored is not None and extra is None,
         ADVANCE=pieces == 1,
+        ON_DEVICE=isinstance(t, Tensor),
         **shape,
     )
     if pieces > 1:  # no program may read the counter after another has changed it
-        _advance[(1,)](seen, t, n, size, WRAP=wrap)
+        _advance[(1,)](seen, t, n, size, WRAP=wrap, ON_DEVICE=isinstance(t, Tensor))
 
 
 @triton.jit(do_not_specialize=["t", "n"])
@@ -136,10 +145,13 @@ def _exchange(
     PREFILL: tl.constexpr,
     JOIN: tl.constexpr,
     ADVANCE: tl.constexpr,
+    ON_DEVICE: tl.constexpr,
     N: tl.constexpr,
     ROWS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
+    if ON_DEVICE:
+        t = tl.load(t)
     before = tl.load(seen + t)
     slot = t * size + before % size
     oldest = tl.where(before < size, t * size, slot)
@@ -177,7 +189,7 @@ def _exchange(
 def exchange(
     x: Tensor,
     y: Tensor,
-    t: int,
+    t: int | Tensor,
     ring: tuple[Tensor, Tensor, Tensor],
     seen: Tensor,
     size: int,
@@ -207,9 +219,10 @@ def exchange(
         PREFILL=prefill,
         JOIN=join,
         ADVANCE=pieces == 1,
+        ON_DEVICE=isinstance(t, Tensor),
         N=power_of_2(n),
         **shape,
     )
     if pieces > 1:
-        _advance[(1,)](seen, t, 1, size, WRAP=True)
+        _advance[(1,)](seen, t, 1, size, WRAP=True, ON_DEVICE=isinstance(t, Tensor))
     return (x_out, y_out) if join else (x[1:], y[1:])
