@@ -58,8 +58,8 @@ def verify(names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]"
     from bcl.data.progress import progress
 
     checked = {}
-    for name in names or inventory.present():
-        inventory.known(name)
+    for name in names or inventory.cached_names():
+        inventory.check_name(name)
         with progress(f"verifying {name}") as report:
             checked[name] = cache.verify(name, report)
     if json_:

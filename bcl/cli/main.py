@@ -12,6 +12,8 @@ import typer
 
 from bcl.cli.data import app as data_app
 from bcl.cli.suite import app as suite_app
+from bcl.data import reporting
+from bcl.data.progress import progress
 from bcl.errors import InputError, UserError, unknown
 
 STOPPED = 130  # the exit code after Ctrl-C
@@ -247,6 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or bool(os.environ.get("BCL_DEBUG"))
     words = [word for word in words if word != "--debug"]
+    reporting.progress = progress
     try:
         code = app(words, prog_name="bcl", standalone_mode=False)
         if code == STOPPED:  # typer's word for a KeyboardInterrupt

@@ -7,13 +7,14 @@ import contextlib
 import gzip
 import lzma
 import os
+import stat
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from bcl.data.source import MEMBER_LIMIT, RATIO_LIMIT, TOTAL_LIMIT, Source, normal, reading, refuse_bomb
+from bcl.data.source import MEMBER_LIMIT, RATIO_LIMIT, TOTAL_LIMIT, Source, normal, reading, refuse_bomb, user_path
 from bcl.errors import DamagedFileError, InputError, MissingDataError
 
 
@@ -38,7 +39,10 @@ class Directory(Source):
         for name in sorted(names):
             path = self.path / name
             with reading(path):
-                if path.stat().st_size > MEMBER_LIMIT:
+                status = path.stat()
+                if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+                    raise InputError(f"{path} is a pipe, a socket or a device; remove it")
+                if status.st_size > MEMBER_LIMIT:
                     raise InputError(f"{path} is larger than any file of a data set; refused")
                 data = path.read_bytes()
             yield name, data
@@ -139,7 +143,7 @@ def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def open_source(path: str | os.PathLike[str]) -> Source:
-    path = Path(path).expanduser()
+    path = user_path(path)
     if path.is_dir():
         return Directory(path)
     if not path.exists():

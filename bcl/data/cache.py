@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,16 +14,15 @@ from typing import Any
 import numpy as np
 
 from bcl.data.dataset import Array, Dataset
+from bcl.data.reporting import Report, logged, silent
 from bcl.data.sets import how_to_get
+from bcl.data.source import BROKEN
 from bcl.errors import DamagedFileError, MissingDataError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-Report = Callable[[int, int], None]  # (done, in all)
-
-
-def silent(done: int, total: int) -> None:
-    del done, total
+VERIFIED = "verified.json"  # beside the manifest
+State = list[Any]  # of a file that was found intact: its size, time and checksum
 
 
 def root() -> Path:
@@ -44,11 +44,11 @@ def manifest(name: str) -> dict[str, Any] | None:
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']} is not this version's")
         for entry in content["files"].values():
-            entry["sha256"], entry["bytes"]
-        content["digest"], content["source"], content["date"]
+            entry["sha256"], int(entry["bytes"])
+        content["digest"], content["source"], content["date"], content["classes"]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except BROKEN as error:
         raise _damaged(name, str(error)) from error
     return dict(content)
 
@@ -62,45 +62,69 @@ def need(name: str) -> dict[str, Any]:
 
 
 def load(name: str) -> Dataset:
-    """A cached data set. Its images stay on disk until they are read."""
+    """A cached data set, checked against its manifest. Its images stay on disk until they are read."""
+    with logged(f"checking {name}") as report:
+        verify(name, report, again=False)
     about = need(name)
-    return Dataset(
-        name,
-        array(name, about, "train_x"),
-        np.asarray(array(name, about, "train_y")),
-        array(name, about, "test_x"),
-        np.asarray(array(name, about, "test_y")),
-        tuple(about["classes"]),
-        about["digest"],
-    )
+    train_x, train_y, test_x, test_y = (array(name, part) for part in ("train_x", "train_y", "test_x", "test_y"))
+    return Dataset(name, train_x, train_y, test_x, test_y, tuple(about["classes"]), about["digest"])
 
 
-def array(name: str, about: dict[str, Any], part: str) -> Array:
+def array(name: str, part: str) -> Array:
     """One array of an entry, memory-mapped; a plain view, so that what is gathered from it is plain too."""
-    path = root() / name / f"{part}.npy"
     try:
-        if path.stat().st_size != about["files"][path.name]["bytes"]:
-            raise ValueError(f"{path.name} has another size than it was written with")
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise _damaged(name, str(error)) from error
+        return np.asarray(np.load(root() / name / f"{part}.npy", mmap_mode="r", allow_pickle=False))
+    except BROKEN as error:
+        raise _damaged(name, f"{part}.npy: {error}") from error
 
 
-def verify(name: str, report: Report = silent) -> int:
-    """Recompute the checksums of an entry; the number of files that were read."""
-    about = need(name)
-    total, done = sum(int(entry["bytes"]) for entry in about["files"].values()), 0
-    for file, entry in about["files"].items():
-        try:
-            found = sha256(root() / name / file, lambda n, before=done: report(before + n, total))  # type: ignore[misc]
-        except OSError as error:
-            raise _damaged(name, f"{file} cannot be read: {error.strerror}") from error
-        if found != entry["sha256"]:
-            raise _damaged(name, f"{file} does not match its checksum")
-        done += int(entry["bytes"])
+def verify(name: str, report: Report = silent, again: bool = True) -> int:
+    """Compare the files of an entry with their checksums; the number of files that it has.
+
+    `again=False` does not read a file that was found intact before and has had the same size and time since.
+    """
+    about, folder = need(name), root() / name
     if content_digest(about) != about["digest"]:
         raise _damaged(name, "the manifest does not match its own digest")
-    return len(about["files"])
+    intact = {} if again else _remembered(folder)
+    total, done, states = sum(int(entry["bytes"]) for entry in about["files"].values()), 0, {}
+    for file, entry in about["files"].items():
+        try:
+            states[file] = state(folder / file, entry)
+            if states[file][0] != entry["bytes"]:
+                raise _damaged(name, f"{file} has another size than it was written with")
+            if states[file] != intact.get(file):
+                found = sha256(folder / file, lambda n, before=done: report(before + n, total))  # type: ignore[misc]
+                if found != entry["sha256"]:
+                    raise _damaged(name, f"{file} does not match its checksum")
+        except OSError as error:
+            raise _damaged(name, f"{file} cannot be read: {error.strerror}") from error
+        done += int(entry["bytes"])
+    if states != intact:
+        with contextlib.suppress(OSError):  # a cache that cannot be written to is checked every time
+            remember(folder, states)
+    return len(states)
+
+
+def state(path: Path, entry: dict[str, Any]) -> State:
+    """What a file was like when it had the manifest's checksum."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, entry["sha256"]]
+
+
+def remember(folder: Path, states: dict[str, State]) -> None:
+    """Keep which files were found intact, for `verify(again=False)`."""
+    new = folder / f"{VERIFIED}.{os.getpid()}"
+    new.write_text(json.dumps(states), encoding="utf-8")
+    os.replace(new, folder / VERIFIED)
+
+
+def _remembered(folder: Path) -> dict[str, State]:
+    try:
+        content = json.loads((folder / VERIFIED).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def sha256(path: Path, report: Callable[[int], None] = lambda _: None) -> str:
@@ -121,4 +145,5 @@ def content_digest(about: dict[str, Any]) -> str:
 
 def _damaged(name: str, reason: str) -> DamagedFileError:
     first = (reason.splitlines() or [""])[0]
-    return DamagedFileError(f"{root() / name} is damaged ({first}); delete it and import {name.split('/')[0]} again")
+    again = "it is read again from its source" if name.startswith("own/") else f"import {name} again"
+    return DamagedFileError(f"{root() / name} is damaged ({first}); delete it and {again}")

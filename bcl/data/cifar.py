@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bcl.data.dataset import Array
-from bcl.data.parsed import SPLITS, Content, from_arrays
+from bcl.data.parsed import SPLITS, ParsedSet, from_arrays
 from bcl.data.pickles import integers, read_pickle, texts
 from bcl.data.sets import SetSpec
 from bcl.data.source import Source
@@ -41,7 +41,7 @@ def is_python(source: Source, name: str) -> bool:
     return any(files(source, PYTHON[name], split) for split in SPLITS)
 
 
-def read(source: Source, spec: SetSpec) -> Content:
+def read(source: Source, spec: SetSpec) -> ParsedSet:
     """Both splits, with the classes in the official order."""
     binary = is_binary(source, spec.name)
     forms = (BINARY if binary else PYTHON)[spec.name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bcl.data.parsed import Content, from_files
+from bcl.data.parsed import ParsedSet, from_files
 from bcl.data.sets import SetSpec
 from bcl.data.source import Source
 from bcl.errors import DamagedFileError, InputError
@@ -12,7 +12,7 @@ def is_own_layout(source: Source) -> bool:
     return source.find("images.txt") is not None and source.find("train_test_split.txt") is not None
 
 
-def read(source: Source, spec: SetSpec) -> Content:
+def read(source: Source, spec: SetSpec) -> ParsedSet:
     """The official split. A file's class is the folder that it lies in, as in `images.txt`."""
     listing = source.find("images.txt")
     assert listing is not None
@@ -35,7 +35,7 @@ def read(source: Source, spec: SetSpec) -> Content:
         split = "train" if is_train[image] == "1" else "test"
         names[split].append(name)
         labels[split].append(numbers[path.rsplit("/", 1)[0]])
-    return from_files(source, names, labels, classes, (spec.mode, spec.size), "CUB's own layout")
+    return from_files(source, names, labels, classes, spec.mode, spec.size, "CUB's own layout")
 
 
 def _table(source: Source, name: str) -> dict[str, str]:

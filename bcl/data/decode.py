@@ -48,7 +48,7 @@ def decode(name: str, data: bytes, mode: str, size: Size) -> tuple[Array, bool]:
                 if resized:
                     colours = colours.resize(size, Image.Resampling.BILINEAR)
                 pixels = np.asarray(colours, dtype=np.uint8)
-    except (*BROKEN, SyntaxError, Image.DecompressionBombError) as error:  # SyntaxError: a broken PNG
+    except (*BROKEN, Image.DecompressionBombError) as error:
         raise DamagedFileError(f"{name} does not decode as an image; replace it with a whole one") from error
     return (pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)), resized
 
@@ -62,7 +62,7 @@ def measure(name: str, data: bytes) -> Size:
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data), formats=FORMATS) as image:
                 return image.size
-    except (*BROKEN, SyntaxError, Image.DecompressionBombError) as error:
+    except (*BROKEN, Image.DecompressionBombError) as error:
         raise DamagedFileError(f"{name} does not decode as an image; replace it with a whole one") from error
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bcl.data import cache
-from bcl.data.cache import Report
-from bcl.data.new_entry import storing
+from bcl.data.new_entry import storage_errors
+from bcl.data.reporting import Report
 from bcl.data.sets import RESNET18, RESNET18_ORIGIN, Origin, set_spec
 from bcl.errors import DamagedFileError, InputError, MissingDataError
 
@@ -28,7 +28,7 @@ def downloaded(name: str, report: Report) -> Iterator[Path]:
         home = set_spec(name).home
         raise MissingDataError(f"{name} has no public home to download from ({home}); bcl data import {name} PATH")
     place = cache.root() / "downloads" / name
-    with storing():
+    with storage_errors():
         place.mkdir(parents=True, exist_ok=True)
     try:
         for origin in origins:
@@ -76,7 +76,7 @@ def download(name: str, origin: Origin, place: Path, report: Report) -> Path:
             f"what {host} sent as {file} does not match its checksum; try again, or bcl data import {name} PATH"
         ) from error
     except OSError as error:
-        with storing():
+        with storage_errors():
             raise error
     return place / file
 

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from bcl.data.dataset import Array
-from bcl.data.parsed import SPLITS, Content, from_arrays
+from bcl.data.parsed import SPLITS, ParsedSet, from_arrays
 from bcl.data.source import Source, gunzip
 from bcl.errors import DamagedFileError, InputError
 
@@ -22,7 +22,7 @@ def find(source: Source, split: str, what: str) -> str | None:
     return source.find(*spellings, *(f"{name}.gz" for name in spellings))
 
 
-def read(source: Source, classes: int) -> Content:
+def read(source: Source, classes: int) -> ParsedSet:
     images, labels = {}, {}
     for split in SPLITS:
         parts = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bcl.data.parsed import SPLITS, Content, from_files
+from bcl.data.parsed import SPLITS, ParsedSet, from_files
 from bcl.data.sets import SetSpec
 from bcl.data.source import Source
 from bcl.errors import InputError
@@ -25,7 +25,7 @@ def tree(source: Source, folders: tuple[str, ...] = SPLITS) -> Tree:
     return found[roots[0]] if roots else {}
 
 
-def read(source: Source, spec: SetSpec) -> Content:
+def read(source: Source, spec: SetSpec) -> ParsedSet:
     """Classes in alphabetical order; within a class, files in alphabetical order."""
     splits = tree(source)
     if not splits:
@@ -38,8 +38,8 @@ def read(source: Source, spec: SetSpec) -> Content:
     return from_splits(source, splits, spec, "image folder")
 
 
-def from_splits(source: Source, splits: Tree, spec: SetSpec, kind: str) -> Content:
+def from_splits(source: Source, splits: Tree, spec: SetSpec, kind: str) -> ParsedSet:
     classes = sorted(set(splits["train"]) | set(splits["test"]))
     names = {split: [name for c in classes for name in splits[split].get(c, ())] for split in SPLITS}
     labels = {split: [i for i, c in enumerate(classes) for _ in splits[split].get(c, ())] for split in SPLITS}
-    return from_files(source, names, labels, classes, (spec.mode, spec.size), kind)
+    return from_files(source, names, labels, classes, spec.mode, spec.size, kind)

@@ -10,9 +10,9 @@ import numpy as np
 
 from bcl.data import cifar, cub, idx, imagefolder, miniimagenet
 from bcl.data.archive import open_source
-from bcl.data.cache import Report, silent
-from bcl.data.new_entry import Draft, storing
-from bcl.data.parsed import SPLITS, Content
+from bcl.data.new_entry import NewEntry, storage_errors
+from bcl.data.parsed import SPLITS, ParsedSet
+from bcl.data.reporting import Report, silent
 from bcl.data.sets import SetSpec, set_spec
 from bcl.data.source import Source
 from bcl.errors import InputError
@@ -33,7 +33,7 @@ def import_set(
         source.close()
 
 
-def read(source: Source, spec: SetSpec) -> Content:
+def read(source: Source, spec: SetSpec) -> ParsedSet:
     """By the reader whose files are there."""
     if spec.name == "mnist" and any(idx.find(source, split, "images") for split in SPLITS):
         return idx.read(source, spec.classes)
@@ -46,7 +46,7 @@ def read(source: Source, spec: SetSpec) -> Content:
     return imagefolder.read(source, spec)
 
 
-def check(source: Source, content: Content, spec: SetSpec) -> None:
+def check(source: Source, content: ParsedSet, spec: SetSpec) -> None:
     """A part of a data set is refused: figures on it would be taken for figures on the whole."""
     if len(content.classes) != spec.classes:
         raise InputError(f"{source.path} has {len(content.classes)} classes; {spec.name} has {spec.classes}")
@@ -61,21 +61,21 @@ def check(source: Source, content: Content, spec: SetSpec) -> None:
 
 def store(
     name: str,
-    content: Content,
+    content: ParsedSet,
     shape: tuple[int, ...],
     about: dict[str, Any],
     report: Report,
     extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write a content into the cache. `extra`: further arrays, such as the task of each sample."""
+    """Write a data set into the cache. `extra`: further arrays, such as the task of each sample."""
     counts = {split: len(content.labels[split]) for split in SPLITS}
-    with Draft(name) as draft:
-        draft.reserve(sum(counts.values()) * (int(np.prod(shape)) * np.dtype(content.dtype).itemsize + 8))
+    with NewEntry(name) as entry:
+        entry.check_free_space(sum(counts.values()) * (int(np.prod(shape)) * np.dtype(content.dtype).itemsize + 8))
         for part, values in {**{f"{s}_y": content.labels[s] for s in SPLITS}, **(extra or {})}.items():
-            with storing():
-                draft.array(part, values.shape, "int64").put(0, values)
-        rows = {split: draft.array(f"{split}_x", (counts[split], *shape), content.dtype) for split in SPLITS}
-        resized = content.write(rows, report)
-        return draft.commit(
+            with storage_errors():
+                entry.add_array(part, values.shape, "int64").write(0, values)
+        writers = {split: entry.add_array(f"{split}_x", (counts[split], *shape), content.dtype) for split in SPLITS}
+        resized = content.write(writers, report)
+        return entry.commit(
             {**about, "classes": list(content.classes), "counts": counts, "shape": list(shape), "resized": resized}
         )

@@ -9,23 +9,23 @@ from bcl.data.cache import root
 from bcl.data.sets import RESNET18, SETS, how_to_get
 from bcl.errors import UserError, unknown
 
-__all__ = ["known", "present", "root", "show", "status"]
+__all__ = ["cached_names", "check_name", "root", "show", "status"]
 
 
-def present() -> list[str]:
+def cached_names() -> list[str]:
     """The entries that the cache has, the user's own included."""
     own = sorted(f"own/{path.parent.name}" for path in (root() / "own").glob("[!.]*/manifest.json"))
     return [name for name in (*SETS, RESNET18) if (root() / name / cache.MANIFEST).exists()] + own
 
 
-def known(name: str) -> None:
+def check_name(name: str) -> None:
     if name not in SETS and name != RESNET18 and not name.startswith("own/"):
         raise unknown("data set", name, (*SETS, RESNET18))
 
 
 def status() -> list[dict[str, Any]]:
     rows = []
-    for name in dict.fromkeys((*SETS, RESNET18, *present())):
+    for name in dict.fromkeys((*SETS, RESNET18, *cached_names())):
         row: dict[str, Any] = {"name": name, "present": False}
         try:
             about = cache.manifest(name)

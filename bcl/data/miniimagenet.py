@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 
 from bcl.data.imagefolder import Tree, from_splits, tree
-from bcl.data.parsed import SPLITS, Content
+from bcl.data.parsed import SPLITS, ParsedSet
 from bcl.data.sets import SetSpec
 from bcl.data.source import Source
 from bcl.errors import DamagedFileError, InputError
@@ -22,7 +22,7 @@ from bcl.errors import DamagedFileError, InputError
 FEW_SHOT = ("train", "val", "test")
 
 
-def read(source: Source, spec: SetSpec) -> Content:
+def read(source: Source, spec: SetSpec) -> ParsedSet:
     tables = [name for name in source.names if name.rsplit("/", 1)[-1] in [f"{part}.csv" for part in FEW_SHOT]]
     if tables:
         return from_splits(source, _cut(source, _from_tables(source, tables), spec), spec, "CSV split")

@@ -22,31 +22,31 @@ from bcl.errors import StorageError
 PREFIX = ".writing-"
 
 
-class Rows:
+class ArrayWriter:
     """An .npy file that is written a few rows at a time, in any order; its size is known from the start."""
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: str):
         self.shape, self.dtype = shape, np.dtype(dtype)
         self.stride = int(np.prod(shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        self.file: IO[bytes] = open(path, "wb")  # noqa: SIM115 - closed by finish()
+        self.file: IO[bytes] = open(path, "wb")  # noqa: SIM115 - closed by close()
         header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self.file, header)
         self.start = self.file.tell()
         self.file.truncate(self.start + shape[0] * self.stride)
 
-    def put(self, row: int, values: Array) -> None:
+    def write(self, row: int, values: Array) -> None:
         if values.shape[1:] != self.shape[1:] or row + len(values) > self.shape[0]:
             raise ValueError(f"rows of shape {values.shape} do not fit into {self.shape} at {row}")
         self.file.seek(self.start + row * self.stride)
         self.file.write(np.ascontiguousarray(values, self.dtype).tobytes())
 
-    def finish(self) -> None:
+    def close(self) -> None:
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
 
 
-class Draft:
+class NewEntry:
     """A directory beside the entry that it will become. Without `commit` it is removed."""
 
     def __init__(self, name: str):
@@ -54,23 +54,23 @@ class Draft:
         self.target = cache.root() / name
         marker = f"{PREFIX}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = self.target.parent / marker
-        self.rows: dict[str, Rows] = {}
+        self.writers: dict[str, ArrayWriter] = {}
 
-    def __enter__(self) -> Draft:
-        with storing():
+    def __enter__(self) -> NewEntry:
+        with storage_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(self.path.parent)
+            _remove_leftovers(self.path.parent)
             self.path.mkdir()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for rows in self.rows.values():
+        for writer in self.writers.values():
             with contextlib.suppress(OSError):  # a full disk refuses the last flush as well
-                rows.file.close()
+                writer.file.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def reserve(self, size: int) -> None:
-        """Refuse now what would fail after minutes."""
+    def check_free_space(self, size: int) -> None:
+        """Refuse at once what would fail after minutes."""
         free = shutil.disk_usage(self.path).free
         if size > free:
             raise StorageError(
@@ -78,16 +78,16 @@ class Draft:
                 "free some space or set BCL_DATA to another place"
             )
 
-    def array(self, part: str, shape: tuple[int, ...], dtype: str = "uint8") -> Rows:
-        with storing():
-            self.rows[part] = Rows(self.path / f"{part}.npy", shape, dtype)
-        return self.rows[part]
+    def add_array(self, part: str, shape: tuple[int, ...], dtype: str = "uint8") -> ArrayWriter:
+        with storage_errors():
+            self.writers[part] = ArrayWriter(self.path / f"{part}.npy", shape, dtype)
+        return self.writers[part]
 
     def commit(self, about: dict[str, Any]) -> dict[str, Any]:
         """Flush all, write the manifest, and take the entry's place."""
-        with storing():
-            for rows in self.rows.values():
-                rows.finish()
+        with storage_errors():
+            for writer in self.writers.values():
+                writer.close()
             files = {
                 path.name: {"sha256": cache.sha256(path), "bytes": path.stat().st_size}
                 for path in sorted(self.path.iterdir())
@@ -99,11 +99,12 @@ class Draft:
                 json.dump(whole, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
+            cache.remember(self.path, {name: cache.state(self.path / name, entry) for name, entry in files.items()})
             self._replace()
         return whole
 
     def _replace(self) -> None:
-        """A directory cannot replace another in one step: the old one steps aside first, and back if that fails."""
+        """A directory cannot replace another in one step: the old one is moved aside, and back if that fails."""
         aside = self.path.with_name(self.path.name + ".old")
         existed = self.target.exists()
         if existed:
@@ -118,8 +119,8 @@ class Draft:
 
 
 @contextlib.contextmanager
-def storing() -> Iterator[None]:
-    """A place that cannot be written to, in one line."""
+def storage_errors() -> Iterator[None]:
+    """Failures to write become one line that says what to do."""
     try:
         yield
     except StorageError:
@@ -131,22 +132,20 @@ def storing() -> Iterator[None]:
         ) from error
 
 
-def _sweep(parent: Path) -> None:
-    """Remove what killed processes of this machine left."""
+def _remove_leftovers(parent: Path) -> None:
+    """Remove what killed processes of this machine left behind."""
     for path in parent.glob(f"{PREFIX}{socket.gethostname()}-*"):
         words = path.name.removeprefix(f"{PREFIX}{socket.gethostname()}-").split("-")
-        stepping_aside = path.name.endswith(".old")  # perhaps the only copy of an entry: never delete it
-        if words[0].isdigit() and not stepping_aside and not _alive(int(words[0])):
+        moved_aside = path.name.endswith(".old")  # perhaps the only copy of an entry: never delete it
+        if words[0].isdigit() and not moved_aside and not _alive(int(words[0])):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
-    if os.name == "nt":  # where signal 0 is not a question
+    if os.name == "nt":  # where signal 0 would end the process
         return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import pickle
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,25 +40,34 @@ class _ArrayShell:
         self.state = state
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """Stands for _codecs.encode, with which old pickles spell bytes."""
-    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError("bytes in an unknown spelling")
-    return text.encode("latin1")
-
-
 KNOWN: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _ArrayShell,
     ("numpy", "dtype"): _TypeShell,
     ("numpy.core.multiarray", "_reconstruct"): _ArrayShell,
     ("numpy._core.multiarray", "_reconstruct"): _ArrayShell,
-    ("_codecs", "encode"): _encode,
 }
 
 
 # Python's own unpickler, not C's: its memo is a dict, so that a number in the file cannot make it reserve memory.
 class _Unpickler(pickle._Unpickler):
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, data: bytes):
+        super().__init__(io.BytesIO(data), encoding="bytes")
+        self.room = 2 * len(data)  # bytes that may be made of the file's text: each of them once, and some to spare
+
+    def encode(self, text: Any, encoding: Any = "latin1") -> bytes:
+        """Stands for _codecs.encode, with which old pickles spell bytes."""
+        if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+            raise pickle.UnpicklingError("bytes in an unknown spelling")
+        self.room -= len(text)
+        if self.room < 0:
+            raise DamagedFileError("it repeats its content, to fill the memory; refused")
+        return text.encode("latin1")
+
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("_codecs", "encode"):
+            return self.encode
         if (module, name) not in KNOWN:
             raise DamagedFileError(f"it calls {module}.{name}, which no data set needs; refused")
         return KNOWN[module, name]
@@ -66,18 +76,44 @@ class _Unpickler(pickle._Unpickler):
         raise DamagedFileError(f"it refers to an object outside of it ({pid!r:.40}); refused")
 
 
+def _guard(codes: bytes, check: Callable[[Any], bool], what: str) -> None:
+    """Let the unpickler follow these codes only where `check` holds."""
+    for code in codes:
+        follow = pickle._Unpickler.dispatch[code]
+
+        def guarded(unpickler: _Unpickler, follow: Callable[[Any], None] = follow) -> None:
+            if not check(unpickler):
+                raise DamagedFileError(f"{what}, which no data set needs; refused")
+            follow(unpickler)
+
+        _Unpickler.dispatch[code] = guarded
+
+
+# Hashing a key of ten thousand nested tuples would overflow the stack and end the process.
+_guard(pickle.SETITEM, lambda u: isinstance(u.stack[-2], bytes | str), "it has a key that is no text")
+_guard(
+    pickle.SETITEMS + pickle.DICT,
+    lambda u: all(isinstance(key, bytes | str) for key in u.stack[::2]),
+    "it has a key that is no text",
+)
+_guard(pickle.EMPTY_SET + pickle.ADDITEMS + pickle.FROZENSET, lambda _: False, "it has a set")
+_guard(pickle.BUILD, lambda u: isinstance(u.stack[-2], _ArrayShell | _TypeShell), "it changes an object")
+
+
 def read_pickle(name: str, data: bytes) -> dict[str, Any]:
     """The dictionary in a pickle, with its keys as text and its arrays as arrays."""
     with reading(name):
         try:
-            content = _Unpickler(io.BytesIO(data), encoding="bytes").load()
+            unpickler = _Unpickler(data)
+            content = unpickler.load()
         except DamagedFileError as error:
             raise DamagedFileError(f"{name}: {error}") from None
         except (pickle.UnpicklingError, RecursionError) as error:
             raise DamagedFileError(f"{name} is not a whole pickle ({error}); get a fresh copy") from error
         if not isinstance(content, dict):
             raise DamagedFileError(f"{name} holds no dictionary")
-        return {_text(key): _array(v) if isinstance(v, _ArrayShell) else v for key, v in content.items()}
+        arrays = {_text(key): _array(v, unpickler) for key, v in content.items() if isinstance(v, _ArrayShell)}
+        return {**{_text(key): v for key, v in content.items()}, **arrays}
 
 
 def texts(name: str, values: Any) -> list[str]:
@@ -98,7 +134,7 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _array(shell: _ArrayShell) -> Array:
+def _array(shell: _ArrayShell, unpickler: _Unpickler) -> Array:
     """Version, shape, type, order, bytes: what an array's state consists of."""
     if not isinstance(shell.state, tuple) or len(shell.state) != 5:
         raise DamagedFileError("an array without content")
@@ -106,7 +142,7 @@ def _array(shell: _ArrayShell) -> Array:
     whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
     if not whole or not isinstance(kind, _TypeShell) or kind.code not in ("u1", b"u1", "|u1"):
         raise DamagedFileError("an array of something else than bytes")
-    data = data.encode("latin1") if isinstance(data, str) else data
+    data = unpickler.encode(data) if isinstance(data, str) else data
     if not isinstance(data, bytes) or len(data) != int(np.prod(shape, dtype=object)):
         raise DamagedFileError("an array whose bytes do not fill its shape")
     return np.frombuffer(data, np.uint8).reshape(shape, order="F" if fortran else "C")

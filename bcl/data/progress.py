@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from bcl.data.cache import Report
+from bcl.data.reporting import Report
 
 
 @contextlib.contextmanager

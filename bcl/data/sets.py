@@ -90,6 +90,8 @@ def set_spec(name: str) -> SetSpec:
 
 def how_to_get(name: str) -> str:
     """The end of every sentence that says that something is missing."""
+    if name.startswith("own/"):
+        return "a run on its folder:PATH or npz:FILE reads it again"
     downloads = name == RESNET18 or bool(SETS[name].origins)
     fetch = f"`bcl data fetch {name}` downloads it, " if downloads else ""
     return f"{fetch}`bcl data import {name} {'FILE' if name == RESNET18 else 'PATH'}` takes a copy that you have"

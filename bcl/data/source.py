@@ -9,6 +9,7 @@ import lzma
 import os
 import struct
 import tarfile
+import tokenize
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -24,8 +25,8 @@ JUNK = ("thumbs.db", "desktop.ini")
 
 BROKEN = (
     OSError, EOFError, ValueError, KeyError, IndexError, TypeError, OverflowError, MemoryError, RuntimeError,
-    AssertionError, AttributeError, NotImplementedError, struct.error, zlib.error, lzma.LZMAError,
-    zipfile.BadZipFile, tarfile.TarError,
+    AssertionError, AttributeError, NotImplementedError, SyntaxError, tokenize.TokenError, struct.error, zlib.error,
+    lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError,
 )  # fmt: skip
 
 
@@ -69,6 +70,8 @@ class Source(ABC):
             parts = normal(name).split("/")
             if ".." in parts or name.startswith(("/", "\\")) or ":" in parts[0]:
                 raise InputError(f"{self.path} holds a path that leads out of it: {name!r}; refused")
+            if not _is_utf8(name):
+                raise InputError(f"{self.path} holds a name that is not UTF-8: {name!r}; rename it")
             if not any(part.startswith((".", "__MACOSX")) or part.lower() in JUNK for part in parts):
                 self.names.append("/".join(parts))
         self.names.sort()
@@ -80,6 +83,26 @@ class Source(ABC):
 def normal(name: str) -> str:
     """A member's name with forward slashes and without `./`."""
     return PurePosixPath(name.replace("\\", "/")).as_posix()
+
+
+def user_path(path: str | os.PathLike[str]) -> Path:
+    """A path that the user gave: its name can be written down, and reading it never waits for another program."""
+    path = Path(path)
+    if not _is_utf8(str(path)):
+        raise InputError(f"{str(path)!r} is not a name in UTF-8; rename it")
+    with reading(path):
+        path = path.expanduser()
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path} is a pipe, a socket or a device; give a file or a directory")
+    return path
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # the bytes of such a name stand in the text as surrogates
+        return False
+    return True
 
 
 def gunzip(name: str, data: bytes, limit: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from copy import deepcopy
@@ -217,7 +217,7 @@ class Loop:
             if len(self.members) > 1 and isinstance(reason, torch.cuda.OutOfMemoryError):
                 raise  # fewer members may fit
             self.captured = False
-            print(f"steps are not captured, and slower, because of {first_line(reason)}", file=sys.stderr)
+            logging.getLogger("bcl").warning(f"steps are not captured, and slower, because of {first_line(reason)}")
             return None
 
     def _measure(self, next_task: int) -> None:

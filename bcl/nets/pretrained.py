@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from bcl.data import cache
-from bcl.data.new_entry import Draft, storing
+from bcl.data.new_entry import NewEntry, storage_errors
 from bcl.data.sets import RESNET18
-from bcl.data.source import MEMBER_LIMIT, reading
+from bcl.data.source import MEMBER_LIMIT, reading, user_path
 from bcl.errors import DamagedFileError, InputError, MissingDataError
 from bcl.nets.resnet import ResNet18
 
@@ -24,17 +24,17 @@ def import_weights(path: str | os.PathLike[str], source_name: str = "") -> dict[
     """Check a state dict in torch's format, and keep it in the cache as safetensors; returns the manifest."""
     from safetensors.torch import save
 
-    path = Path(path).expanduser()
+    path = user_path(path)
     if not path.is_file():
         raise MissingDataError(f"{path} is not a file")
     tensors = check(path, _load(path))
-    with Draft(RESNET18) as draft:
-        with storing(), open(draft.path / FILE, "wb") as file:
+    with NewEntry(RESNET18) as entry:
+        with storage_errors(), open(entry.path / FILE, "wb") as file:
             file.write(save(tensors))
             file.flush()
             os.fsync(file.fileno())
         about = {"source": source_name or str(path.resolve()), "kind": "torch state dict", "classes": []}
-        return draft.commit({**about, "counts": {"tensors": len(tensors)}, "shape": []})
+        return entry.commit({**about, "counts": {"tensors": len(tensors)}, "shape": []})
 
 
 def _load(path: Path) -> Any:
@@ -75,7 +75,7 @@ def start_from_imagenet(net: ResNet18) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    cache.need(RESNET18)
+    cache.verify(RESNET18, again=False)
     path = cache.root() / RESNET18 / FILE
     try:
         tensors = {name: tensor for name, tensor in load_file(path).items() if not name.startswith("fc.")}

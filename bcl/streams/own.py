@@ -52,15 +52,14 @@ class OwnBenchmark(Benchmark):
 
 def own_benchmark(name: str) -> OwnBenchmark:
     """`folder:PATH`, `folder:PATH?size=64` (images are resized to 64x64) or `npz:FILE`."""
-    from bcl.streams import own_folder as ownfolder
-    from bcl.streams import own_npz as ownnpz
+    from bcl.streams import own_folder, own_npz
 
     kind, _, rest = name.partition(":")
     path, _, query = rest.partition("?")
     options = dict(word.partition("=")[::2] for word in query.split("&") if word)
     readers: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
-        "folder": (ownfolder.cached, ("size",)),
-        "npz": (ownnpz.cached, ()),
+        "folder": (own_folder.cached, ("size",)),
+        "npz": (own_npz.cached, ()),
     }
     if kind not in readers or not path:
         raise unknown("kind of data", kind, [f"{k}:PATH" for k in readers])
@@ -73,10 +72,9 @@ def own_benchmark(name: str) -> OwnBenchmark:
 
 def load(entry: str) -> TaskedDataset:
     """A cached entry that knows its tasks."""
-    about, base = cache.need(entry), cache.load(entry)
-    tasks = {f"{split}_task": np.asarray(cache.array(entry, about, f"{split}_task")) for split in SPLITS}
-    whole: dict[str, Any] = {**vars(base), **tasks}
-    return TaskedDataset(**whole)
+    data = cache.load(entry)
+    train_task, test_task = (cache.array(entry, f"{split}_task") for split in SPLITS)
+    return TaskedDataset(**vars(data), train_task=train_task, test_task=test_task)
 
 
 def from_tasked(name: str, data: TaskedDataset, **settings: Any) -> OwnBenchmark:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bcl.data import cache
+from bcl.data import cache, reporting
 from bcl.data.archive import Directory
 from bcl.data.decode import measure
 from bcl.data.importing import store
 from bcl.data.parsed import SPLITS, from_files
-from bcl.data.progress import progress
+from bcl.data.source import user_path
 from bcl.errors import InputError, MissingDataError
 from bcl.streams.own import check_tasks, number_classes
 
@@ -22,7 +22,7 @@ LAYOUT = "task_01/train/<class>/*, task_01/test/<class>/*, task_02/..."
 
 def cached(path: str, size: str = "") -> str:
     """The name of the cache's entry for a folder; made now where the folder is new or has changed."""
-    root = Path(path).expanduser()
+    root = user_path(path)
     if not root.is_dir():
         raise MissingDataError(f"{root} is not a directory; folder:PATH needs one with {LAYOUT}")
     if size and not (size.isdigit() and 1 <= int(size) <= 4096):
@@ -46,12 +46,13 @@ def cached(path: str, size: str = "") -> str:
         {s: ["/".join(f) for f in files if f[1] == s] for s in SPLITS},
         {s: [columns[f[2]] for f in files if f[1] == s] for s in SPLITS},
         names,
-        ("RGB", width_height),
+        "RGB",
+        width_height,
         "task folders",
     )
     check_tasks(f"folder:{root}", names, content.labels, of)
     about = {"source": str(root.resolve()), "kind": content.kind, "fingerprint": state, "tasks": tasks}
-    with progress(f"reading {root}") as report:
+    with reporting.progress(f"reading {root}") as report:
         extra = {f"{s}_task": of[s] for s in SPLITS}
         store(entry, content, (3, *width_height[::-1]), about, report, extra)
     return entry

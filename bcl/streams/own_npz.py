@@ -10,14 +10,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from bcl.data import cache
-from bcl.data.cache import Report
+from bcl.data import cache, reporting
 from bcl.data.dataset import Array
 from bcl.data.importing import store
-from bcl.data.new_entry import Rows, storing
-from bcl.data.parsed import SPLITS, Content
-from bcl.data.progress import progress
-from bcl.data.source import reading
+from bcl.data.new_entry import ArrayWriter, storage_errors
+from bcl.data.parsed import SPLITS, ParsedSet
+from bcl.data.reporting import Report
+from bcl.data.source import RATIO_LIMIT, reading, user_path
 from bcl.errors import InputError, MissingDataError
 from bcl.streams.own import check_layout, check_tasks, number_classes
 
@@ -27,13 +26,13 @@ KINDS = {  # of numpy's dtypes, in words, and what makes them of Python objects
     "task": ("iu", "whole numbers", "task.astype(int)"),
     "split": ("iubUS", "train or test (or 0 or 1)", "split.astype(str)"),
 }
-LABEL_LIMIT = 1 << 30
+LABEL_LIMIT = SMALL = 1 << 30
 BLOCK = 128 << 20  # bytes of a Fortran-ordered x that are held at a time
 
 
 def cached(path: str) -> str:
     """The name of the cache's entry for a file; made now where the file is new or has changed."""
-    file = Path(path).expanduser()
+    file = user_path(path)
     if not file.is_file():
         raise MissingDataError(f"{file} is not a file; npz:FILE needs one with arrays {', '.join(ARRAYS)}")
     state = f"{file.stat().st_size} {file.stat().st_mtime_ns}"
@@ -45,29 +44,35 @@ def cached(path: str) -> str:
         for name in ARRAYS:
             if f"{name}.npy" not in archive.namelist():
                 raise InputError(f"{file} has no array '{name}'; np.savez(FILE, x=..., y=..., task=..., split=...)")
-        y, task, split = (_small(file, archive, name) for name in ARRAYS[1:])
-        in_test = _in_test(file, split)
+        _refuse_bomb(file, archive)
         shape, dtype = _header(file, archive)
-        for name, values in (("y", y), ("task", task), ("split", split)):
-            if len(values) != shape[0]:
-                raise InputError(f"{file}: {shape[0]} samples in x and {len(values)} values in {name} do not match")
+        y, task, split = (_labels(file, archive, name, shape[0]) for name in ARRAYS[1:])
+        in_test = _in_test(file, split)
         task = np.unique(task, return_inverse=True)[1].astype(np.int64)  # 1, 2, 5 are the tasks 0, 1, 2
         names, columns = number_classes(y.tolist(), task)
         numbers = np.array([columns[label] for label in y.tolist()], dtype=np.int64)
         labels = {"train": numbers[~in_test], "test": numbers[in_test]}
-        content = Content(
+        content = ParsedSet(
             tuple(str(name) for name in names), labels, _writer(file, archive, in_test), "npz file", dtype
         )
         about = {"source": str(file.resolve()), "kind": content.kind, "fingerprint": state}
         tasks = {"train_task": task[~in_test], "test_task": task[in_test]}
         splits = {split: tasks[f"{split}_task"] for split in SPLITS}
         check_tasks(f"npz:{file}", content.classes, labels, splits)
-        with progress(f"reading {file}") as report:
+        with reporting.progress(f"reading {file}") as report:
             store(entry, content, shape[1:], about, report, tasks)
     return entry
 
 
-def _small(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
+def _refuse_bomb(path: Path, archive: zipfile.ZipFile) -> None:
+    """Arrays of zeros may shrink a lot when they are compressed; what is small is read all the same."""
+    size = sum(archive.getinfo(f"{name}.npy").file_size for name in ARRAYS)
+    if size > max(SMALL, RATIO_LIMIT * path.stat().st_size):
+        raise InputError(f"{path} would unpack to {size:,} bytes; refused. If it should, save it with np.savez")
+
+
+def _labels(path: Path, archive: zipfile.ZipFile, name: str, count: int) -> Array:
+    """One of the small arrays, with a value for each of `count` samples."""
     if archive.getinfo(f"{name}.npy").file_size > LABEL_LIMIT:
         raise InputError(f"{path}: {name} is larger than any list of labels; refused")
     file, shape, _, dtype = _open(archive, name)
@@ -77,6 +82,8 @@ def _small(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
         raise InputError(f"{path}: {name} holds Python objects; save it as {mended}")
     if len(shape) != 1 or dtype.kind not in kinds:
         raise InputError(f"{path}: {name} must be one row of {words}, not {dtype} {shape}")
+    if shape[0] != count:
+        raise InputError(f"{path}: {count} samples in x and {shape[0]} values in {name} do not match")
     with archive.open(f"{name}.npy") as file:
         values: Array = np.lib.format.read_array(file, allow_pickle=False)
     return values
@@ -116,15 +123,15 @@ def _header(path: Path, archive: zipfile.ZipFile) -> tuple[tuple[int, ...], str]
     return shape, "uint8" if dtype == np.uint8 else "float32"
 
 
-def _writer(path: Path, archive: zipfile.ZipFile, in_test: Array) -> Callable[[dict[str, Rows], Report], int]:
-    def write(rows: dict[str, Rows], report: Report) -> int:
+def _writer(path: Path, archive: zipfile.ZipFile, in_test: Array) -> Callable[[dict[str, ArrayWriter], Report], int]:
+    def write(writers: dict[str, ArrayWriter], report: Report) -> int:
         at = dict.fromkeys(SPLITS, 0)
         for start, part in _parts(path, archive):
             report(start + len(part), len(in_test))
             test = in_test[start : start + len(part)]
             for split, chosen in (("train", part[~test]), ("test", part[test])):
-                with storing():
-                    rows[split].put(at[split], chosen)
+                with storage_errors():
+                    writers[split].write(at[split], chosen)
                 at[split] += len(chosen)
         return 0
 

@@ -10,8 +10,7 @@ import pytest
 from data_makers import folder_files, snapshot, truth, write, write_idx
 
 from bcl.cli import main
-from bcl.data import cache
-from bcl.data import new_entry as draft
+from bcl.data import cache, new_entry
 from bcl.data.importing import import_set
 from bcl.errors import DamagedFileError, MissingDataError, StorageError
 from bcl.streams import benchmark
@@ -83,6 +82,76 @@ def test_a_damaged_entry_is_one_line(mnist, cache_root, damage, capsys):
     assert "delete it and import mnist again" in error
 
 
+def flip(path, at=-1):
+    """Change one byte. The time stays what it was: that of the file system may be too coarse to tell."""
+    data, status = bytearray(path.read_bytes()), path.stat()
+    data[at] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+
+
+@pytest.mark.parametrize("file", ["train_x.npy", "test_y.npy"])
+@pytest.mark.parametrize("at", [-1, 7, 20])  # a value, the version in the header, the description in the header
+def test_a_run_sees_a_changed_byte_at_its_start(mnist, cache_root, capsys, tmp_path, file, at):
+    benchmark("permuted-mnist").stream(0)
+    flip(cache_root / "mnist" / file, at)
+    words = ["run", "permuted-mnist", "er", "--seed", "0", "--out", str(tmp_path / "runs"), "--device", "cpu"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"{file} does not match its checksum); delete it and import mnist again" in error
+
+
+def test_what_was_checked_is_not_read_again(mnist, cache_root, monkeypatch):
+    real, read = cache.sha256, []
+    monkeypatch.setattr(cache, "sha256", lambda path, *report: read.append(path.name) or real(path, *report))
+    cache.load("mnist")
+    assert read == []  # the import has just written the checksums
+    flip(cache_root / "mnist" / "test_x.npy")
+    flip(cache_root / "mnist" / "test_x.npy")  # as it was, but for its time
+    cache.load("mnist")
+    cache.load("mnist")
+    assert read == ["test_x.npy"]
+    (cache_root / "mnist" / "verified.json").write_text("[")
+    cache.load("mnist")
+    cache.load("mnist")
+    assert sorted(read[1:]) == ["test_x.npy", "test_y.npy", "train_x.npy", "train_y.npy"]
+    assert cache.verify("mnist") == 4  # which always reads
+    assert len(read) == 9
+
+
+def test_a_new_manifest_needs_a_new_check(mnist, cache_root):
+    """What was found intact is remembered together with the checksum that it had."""
+    about = json.loads((cache_root / "mnist" / "manifest.json").read_text())
+    about["files"]["test_x.npy"]["sha256"] = "0" * 64
+    about["digest"] = cache.content_digest(about)
+    (cache_root / "mnist" / "manifest.json").write_text(json.dumps(about))
+    with pytest.raises(DamagedFileError, match=r"test_x.npy does not match its checksum"):
+        cache.load("mnist")
+
+
+def test_a_cache_that_cannot_be_written_to_is_read_all_the_same(mnist, cache_root, monkeypatch):
+    (cache_root / "mnist" / "verified.json").unlink()
+
+    def refuse(*_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(cache, "remember", refuse)
+    assert len(cache.load("mnist").train_y) == 12
+
+
+def test_a_damaged_header_is_one_line(mnist, cache_root):
+    """Even where the check before has passed."""
+    (cache_root / "mnist" / "train_x.npy").write_bytes(b"\x93NUMPY\x01\0\x10\0{'descr': ((((((")
+    with pytest.raises(DamagedFileError, match=r"train_x.npy: .*delete it and import mnist again"):
+        cache.array("mnist", "train_x")
+
+
+def test_an_entry_of_own_data_that_is_missing(cache_root, capsys):
+    assert main(["data", "verify", "own/npz-0"]) == 2
+    assert "a run on its folder:PATH or npz:FILE reads it again" in capsys.readouterr().err
+
+
 def test_another_import_replaces_the_first(mnist, cache_root, tmp_path):
     before = cache.need("mnist")["digest"]
     old = cache.load("mnist").train_x
@@ -120,9 +189,9 @@ def test_a_full_disk_leaves_the_cache_as_it_was(mnist, cache_root, tmp_path, mon
     if where == "write":
         monkeypatch.setattr("builtins.open", _full_open(open))
     elif where == "fsync":
-        monkeypatch.setattr(draft.os, "fsync", refuse)
+        monkeypatch.setattr(new_entry.os, "fsync", refuse)
     else:
-        monkeypatch.setattr(draft.Draft, "_replace", refuse)
+        monkeypatch.setattr(new_entry.NewEntry, "_replace", refuse)
     assert main(["data", "import", "mnist", str(mnist)]) == 2
     monkeypatch.undo()
     error = capsys.readouterr().err
@@ -143,7 +212,7 @@ def _full_open(real):
 def test_a_disk_without_room_is_noticed_at_once(cache_root, tmp_path, monkeypatch):
     write_idx(tmp_path / "mnist", truth((1, 28, 28)))
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr(draft.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(new_entry.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(StorageError, match="free some space or set BCL_DATA"):
         import_set("mnist", tmp_path / "mnist")
     assert snapshot(cache_root) == {}
@@ -173,7 +242,7 @@ def test_an_interrupted_import_leaves_nothing(mnist, cache_root, tmp_path, capsy
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_an_import_and_leaves_nothing(mnist, cache_root, tmp_path, monkeypatch, capsys, number, code):
     before = snapshot(cache_root)
-    monkeypatch.setattr(draft.Rows, "put", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(new_entry.ArrayWriter, "write", lambda *_: os.kill(os.getpid(), number))
     try:
         assert main(["data", "import", "mnist", str(mnist)]) == code
     except SystemExit as end:
@@ -209,7 +278,7 @@ def test_a_short_line_cuts_no_number(mnist, cache_root, monkeypatch, capsys):
 
 
 def test_what_a_killed_process_left_is_swept(mnist, cache_root, tmp_path):
-    host = draft.socket.gethostname()
+    host = new_entry.socket.gethostname()
     dead, alive = cache_root / f".writing-{host}-999999999-ab", cache_root / f".writing-{host}-{os.getppid()}-ab"
     for path in (dead, alive):
         path.mkdir()

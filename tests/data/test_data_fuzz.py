@@ -66,7 +66,7 @@ def read_from(name, path):
 
 
 class Sink:
-    def put(self, row, values):
+    def write(self, row, values):
         assert values.dtype == np.uint8
 
 

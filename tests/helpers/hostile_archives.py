@@ -2,9 +2,12 @@
 
 import gzip
 import io
+import os
+import socket
 import struct
 import tarfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 from data_makers import folder_files, idx_bytes, truth, write, write_idx
@@ -120,7 +123,73 @@ def a_text_file(tmp):
     return "cifar10", tmp / "notes.txt", "neither a directory nor a whole zip or tar"
 
 
+def a_pipe_instead_of_an_archive(tmp):
+    os.mkfifo(tmp / "pipe")
+    return "cifar10", tmp / "pipe", "a pipe, a socket or a device; give a file or a directory"
+
+
+def a_device_instead_of_an_archive(tmp):
+    return "cifar10", "/dev/zero", "a pipe, a socket or a device; give a file or a directory"
+
+
+def a_pipe_in_a_folder(tmp):
+    path = write(FOLDER, tmp / "a", "directory")
+    (path / FIRST).unlink()
+    os.mkfifo(path / FIRST)
+    return "cifar100", path, "a pipe, a socket or a device; remove it"
+
+
+def a_socket_in_a_folder(tmp):
+    path = write(FOLDER, tmp / "a", "directory")
+    (path / FIRST).unlink()
+    here = os.getcwd()
+    os.chdir((path / FIRST).parent)  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(Path(FIRST).name)
+    os.chdir(here)
+    return "cifar100", path, "a pipe, a socket or a device; remove it"
+
+
+def a_device_behind_a_link_in_a_folder(tmp):
+    path = write(FOLDER, tmp / "a", "directory")
+    (path / FIRST).unlink()
+    (path / FIRST).symlink_to("/dev/zero")
+    return "cifar100", path, "a pipe, a socket or a device; remove it"
+
+
+def a_name_in_a_folder_that_is_not_utf8(tmp):
+    path = write(FOLDER, tmp / "a", "directory")
+    (path / FIRST).rename(os.fsdecode(os.fsencode((path / FIRST).parent) + b"/\xff.png"))
+    return "cifar100", path, "holds a name that is not UTF-8: 'train/"
+
+
+def a_name_in_a_tar_that_is_not_utf8(tmp):
+    path = tmp / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT, encoding="latin1") as tar:
+        tar.addfile(tarfile.TarInfo("train/ant/\xe4.png"))
+    return "cifar100", path, "holds a name that is not UTF-8: 'train/ant/\\udce4.png'"
+
+
+def a_path_that_is_not_utf8(tmp):
+    path = os.fsdecode(os.fsencode(tmp) + b"/\xff")
+    write(FOLDER, Path(path), "directory")
+    return "cifar100", path, "is not a name in UTF-8; rename it"
+
+
+def a_home_that_nobody_has(tmp):
+    return "cifar100", "~nobody-of-that-name/data", "cannot be read"
+
+
 CASES = [
+    a_pipe_instead_of_an_archive,
+    a_device_instead_of_an_archive,
+    a_pipe_in_a_folder,
+    a_socket_in_a_folder,
+    a_device_behind_a_link_in_a_folder,
+    a_name_in_a_folder_that_is_not_utf8,
+    a_name_in_a_tar_that_is_not_utf8,
+    a_path_that_is_not_utf8,
+    a_home_that_nobody_has,
     truncated_zip,
     truncated_tar,
     truncated_gz,

@@ -60,6 +60,47 @@ def pickle_that_calls(tmp):
     return "cifar100", write(files, tmp / "c", "directory"), "mkdir, which no data set needs; refused"
 
 
+def _cifar(tmp, train):
+    files = cifar_files("cifar100", "python", truth((3, 32, 32)))
+    return "cifar100", write({**files, "train": train}, tmp / "c", "directory")
+
+
+def pickle_with_a_nested_key(tmp):
+    """Python's hash of a tuple calls itself: for this one until the stack overflows."""
+    depth = 300_000
+    return *_cifar(tmp, b"\x80\x02}(" + b")" + b"\x85" * depth + b"K\x01u."), "a key that is no text"
+
+
+def pickle_with_a_nested_key_by_itself(tmp):
+    return *_cifar(tmp, b"\x80\x02})" + b"\x85" * 300_000 + b"K\x01s."), "a key that is no text"
+
+
+def pickle_with_a_nested_key_in_an_old_dictionary(tmp):
+    return *_cifar(tmp, b"(" + b")" + b"\x85" * 300_000 + b"K\x01d."), "a key that is no text"
+
+
+def pickle_with_a_set(tmp):
+    return *_cifar(tmp, b"\x80\x04\x8f()" + b"\x85" * 300_000 + b"\x90."), "it has a set"
+
+
+def pickle_with_nested_values(tmp):
+    return *_cifar(tmp, b"\x80\x02}U\x04data" + b"(" * 100_000 + b"l" * 100_000 + b"s."), "holds no array of images"
+
+
+def pickle_that_changes_our_function(tmp):
+    """Arguments by default, set through the code for an object's state."""
+    state = b"N}X\x0c\0\0\0__defaults__K\x01\x85s\x86"
+    return *_cifar(tmp, b"\x80\x02}U\x04datac_codecs\nencode\n" + state + b"bs."), "it changes an object"
+
+
+def pickle_that_repeats_itself(tmp):
+    """Some text once, and then a list of it as bytes, made anew ten thousand times."""
+    text = b"X" + struct.pack("<I", 1 << 20) + b"a" * (1 << 20)
+    again = b"h\x01h\x00\x85R"
+    start = b"\x80\x02" + text + b"q\x000c_codecs\nencode\nq\x010"
+    return *_cifar(tmp, start + b"}U\x04data](" + again * 10_000 + b"es."), "to fill the memory; refused"
+
+
 def weights_that_call(tmp):
     torch.save({"conv1.weight": Calls()}, tmp / "weights.pth")
     return "resnet18", tmp / "weights.pth", "holds more than weights"
@@ -158,6 +199,13 @@ CASES = [
     truncated_pickle,
     image_bomb,
     pickle_that_calls,
+    pickle_with_a_nested_key,
+    pickle_with_a_nested_key_by_itself,
+    pickle_with_a_nested_key_in_an_old_dictionary,
+    pickle_with_a_set,
+    pickle_with_nested_values,
+    pickle_that_changes_our_function,
+    pickle_that_repeats_itself,
     weights_that_call,
     weights_of_another_network,
     truncated_weights,

@@ -2,15 +2,11 @@
 
 import pytest
 import torch
+from followed import CLOSE, MILD, SCENARIOS, follow, names, same_ring
 from naive import NaiveER, NaiveFinetune
 from naive_bcl import RELEASED, RELEASED_SINGLE, NaiveBCL
-from tiny import tiny_net, tiny_setting, tiny_stream
+from tiny import tiny_setting
 
-from bcl.learners import method
-
-CLOSE = {"rtol": 1e-5, "atol": 5e-6}
-SCENARIOS = ("task", "domain", "class")
-MILD = {"inner_lr": 0.05, "distill_weight": 10.0, "temperature": 2.0}
 OPTIONS = [
     {},
     {"carry_gradients": False},
@@ -31,39 +27,6 @@ OPTIONS = [
     {"outer_steps": 2, "redraw": False, "replay_batch": 3},
     {"outer_lr": 1.0, "redraw": False, "evicted": "drop", "carry_gradients": False, "kl_reduction": "batch"},
 ]
-
-
-def names(values):
-    return "-".join(f"{k}={v}" for k, v in values.items()) or "defaults"
-
-
-def follow(name, naive, setting, net_name, h, values):
-    """Take a learner and its transcription through the same stream."""
-    net = tiny_net(net_name, setting)
-    reference = naive(net, setting, **h)
-    learner = method(name)(net, setting, **values)
-    for x, y, t in tiny_stream(setting):
-        learner.observe(x, y, t)
-        reference.observe(x, y, t)
-        same_net(learner, reference)
-        yield learner, reference
-
-
-def same_net(learner, reference):
-    actual = learner.net.state_dict()
-    assert actual.keys() == reference.net.value.keys()
-    for name, value in reference.net.value.items():
-        torch.testing.assert_close(actual[name].double(), value.detach(), **CLOSE, msg=lambda m, n=name: f"{n}: {m}")
-
-
-def same_ring(memory, t, samples, size):
-    """The slots of task t hold these samples in this order, and the others none."""
-    assert memory.slots_per_task == size
-    here = slice(t * size, (t + 1) * size)
-    assert memory.task[here].tolist() == [t] * len(samples) + [-1] * (size - len(samples))
-    assert memory.y[here].tolist()[: len(samples)] == [s.y for s in samples]
-    for i, sample in enumerate(samples):
-        assert torch.equal(memory.x[here][i], sample.x)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from followed import SCENARIOS, follow, names, same_ring
 from naive_projected import NaiveAGEM, NaiveGEM
 from scipy.optimize import nnls
-from test_learner_equations import SCENARIOS, follow, names, same_ring
 from tiny import same_state, state, tiny_learner, tiny_setting, tiny_stream
 
 from bcl.learners.functional import flatten, nonnegative_qp, project_to_cone, project_to_halfspace, unflatten

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from followed import CLOSE, SCENARIOS, follow, names
 from naive_regularized import NaiveEWC, NaiveLwF
-from test_learner_equations import CLOSE, SCENARIOS, follow, names
 from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting, tiny_stream
 from torch import nn
 

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from followed import CLOSE, MILD, SCENARIOS, follow, names, same_ring
 from naive_bcl import RELEASED, NaiveBCL
 from naive_rivals import Interfered, NaiveDER, NaiveERACE, NaiveERMIR, NaiveFTML, NaiveKDR, NaiveMER
-from test_learner_equations import CLOSE, MILD, SCENARIOS, follow, names, same_ring
 from tiny import tiny_net, tiny_setting
 
 from bcl.engine import Loop, Member

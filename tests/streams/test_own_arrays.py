@@ -1,5 +1,7 @@
 """The user's own arrays: `npz:FILE`."""
 
+import os
+
 import numpy as np
 import pytest
 from data_makers import snapshot
@@ -113,6 +115,48 @@ BAD = {
         p, split=np.where((np.arange(40) >= 20) | (np.arange(40) % 5 < 2), "test", "train")
     ),
 }
+
+
+def test_arrays_that_would_fill_the_memory(cache_root, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("bcl.streams.own_npz.SMALL", 1 << 20)
+    x = np.zeros((40, 50_000), np.uint8)
+    np.savez_compressed(tmp_path / "a.npz", x=x, y=np.tile([3, 7], 20), task=np.zeros(40, int), split=[0, 0, 1, 1] * 10)
+    assert main(["run", f"npz:{tmp_path / 'a.npz'}", "er", "--seed", "0"]) == 2
+    assert "would unpack to 2,00" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.setenv("BCL_DATA", str(cache_root))
+    assert benchmark(f"npz:{tmp_path / 'a.npz'}").learning_tasks == 1
+
+
+def test_as_many_labels_as_samples_or_none_is_read(cache_root, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(np.lib.format, "read_array", None)
+    save(tmp_path / "a.npz", split=np.zeros(5, "U0"))
+    assert main(["run", f"npz:{tmp_path / 'a.npz'}", "er", "--seed", "0"]) == 2
+    error = capsys.readouterr().err
+    assert "cannot be read" in error  # y, which is whole
+    save(tmp_path / "b.npz", y=np.zeros(41, int))
+    assert main(["run", f"npz:{tmp_path / 'b.npz'}", "er", "--seed", "0"]) == 2
+    assert "40 samples in x and 41 values in y do not match" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["npz", "folder"])
+def test_paths_that_must_not_be_read(cache_root, tmp_path, capsys, kind):
+    os.mkfifo(tmp_path / "pipe")
+    for path, says in ((tmp_path / "pipe", "a pipe, a socket or a device"), ("/tmp/\udcff", "not a name in UTF-8")):
+        assert main(["run", f"{kind}:{path}", "er", "--seed", "0"]) == 2
+        error = capsys.readouterr().err
+        assert says in error
+        assert error.count("\n") == 1
+
+
+def test_damaged_own_data_is_one_line(cache_root, tmp_path, capsys):
+    name = save(tmp_path / "a.npz")
+    entry = cache_root / benchmark(name).data.name
+    data = (entry / "train_task.npy").read_bytes()
+    (entry / "train_task.npy").write_bytes(data[:-1] + b"\1")
+    assert main(["run", name, "er", "--seed", "0"]) == 2
+    error = capsys.readouterr().err
+    assert "train_task.npy does not match its checksum); delete it and it is read again from its source" in error
 
 
 @pytest.mark.parametrize("says", BAD)

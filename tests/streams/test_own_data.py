@@ -92,6 +92,15 @@ def test_a_run_stops_where_the_data_changed_after_it_was_planned(folder, tmp_pat
         compute(config, RunStore(tmp_path / "runs"))
 
 
+@pytest.mark.parametrize("name", [b"0.png", b"\xff.png"])
+def test_files_in_a_folder_that_cannot_be_read(folder, name):
+    place = folder / "task_01" / "train" / "ant"
+    (place / "0.png").unlink()
+    os.mkfifo(place / "0.png") if name == b"0.png" else (place / "1.png").rename(place / os.fsdecode(name))
+    with pytest.raises(InputError, match=r"a pipe, a socket|not UTF-8: 'task_01/train/ant/\\udcff.png'"):
+        benchmark(f"folder:{folder}")
+
+
 def test_images_that_differ_in_size_need_a_word(folder):
     (folder / "task_01" / "train" / "ant" / "0.png").write_bytes(png(np.zeros((3, 9, 9), np.uint8)))
     with pytest.raises(InputError, match=r"images differ in size \(5x6, 9x9\).*\?size="):

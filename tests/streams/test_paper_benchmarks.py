@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bcl.data import cache
-from bcl.data.new_entry import Draft
+from bcl.data.new_entry import NewEntry
 from bcl.streams import BENCHMARKS, SCENARIOS, benchmark
 
 CLASSES = {"mnist": 10, "cifar10": 10, "cifar100": 100, "cub": 200, "miniimagenet": 100}
@@ -19,14 +19,14 @@ def tiny_sets(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("BCL_DATA", str(tmp_path_factory.mktemp("cache")))
     for name, classes in CLASSES.items():
-        with Draft(name) as draft:
+        with NewEntry(name) as entry:
             for split, each in (("train", PER_CLASS), ("test", 4)):
                 labels = np.tile(np.arange(classes), each)
                 x = np.zeros((len(labels), 3, 2, 2), np.uint8)
                 x[:, 0, 0, 0], x[:, 0, 0, 1] = labels, np.arange(len(labels)) // classes
-                draft.array(f"{split}_x", x.shape).put(0, x)
-                draft.array(f"{split}_y", labels.shape, "int64").put(0, labels)
-            draft.commit({"classes": [str(c) for c in range(classes)], "source": "test"})
+                entry.add_array(f"{split}_x", x.shape).write(0, x)
+                entry.add_array(f"{split}_y", labels.shape, "int64").write(0, labels)
+            entry.commit({"classes": [str(c) for c in range(classes)], "source": "test"})
     yield
     patch.undo()
 
