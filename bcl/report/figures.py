@@ -67,6 +67,8 @@ def _one_group(results: Iterable[Result]) -> list[Row]:
     groups = from_results(results).groups
     if len(groups) != 1:
         raise InputError(f"a figure shows the results of one benchmark and scenario, not of {len(groups)}")
+    if not groups[0].measured:
+        raise InputError("every run diverged: there is nothing to draw")
     return groups[0].measured
 
 

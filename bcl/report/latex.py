@@ -12,7 +12,7 @@ LITERAL = {
     **{"_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$"},
     **{"±": r"$\pm$", "−": "$-$", "–": "--", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$"},
     **{"✓": r"$\bullet$", "✗": r"$\circ$", "Δ": r"$\Delta$", "≥": r"$\ge$", "…": r"\dots{}", "·": r"$\cdot$"},
-    "\u00a0": "~",
+    **{"\u00a0": "~", "[": "{[}", "*": "{*}"},  # bare, [ and * at a row's start would be read as options of \\\\
 }
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from bcl.report import from_results, table
 from bcl.report import sheet as sheets
+from bcl.report.latex import latex
 from bcl.report.tables import results_sheet
 from bcl.report.terminal import COLUMNS
 
@@ -64,5 +65,27 @@ def test_csv_reads_back(results):
 
 
 def test_a_table_needs_neither_matplotlib_nor_jinja2():
-    code = "import sys, bcl.report as r; r.table; r.summarize; r.sheets; print({'matplotlib', 'jinja2'} & set(sys.modules))"
+    code = "import sys, bcl.report as r; r.table, r.sheets; print({'matplotlib', 'jinja2'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_no_name_is_a_formula_of_a_spreadsheet(result):
+    names = ["=1+1", "+x", "-x", "@x", " =x", "plain"]
+    rows = list(comma_separated.reader(io.StringIO(csv([result(name, benchmark="=b", shift=-80.0) for name in names]))))
+    assert {row[1] for row in rows[1:]} == {"'=1+1", "'+x", "'-x", "'@x", "' =x", "plain"}
+    assert {row[2] for row in rows[1:]} == {"'=b"}
+    assert {row[rows[0].index("acc_mean")] for row in rows[1:]} == {"-5.0"}, "a number below zero stays one"
+
+
+def test_a_name_never_breaks_a_row(result):
+    names = ["a\nb", "a\r\n\\\\x", "c\u2028d", "[2cm]", "*"]
+    study = from_results([result(name, benchmark="x\n\\end{tabular}") for name in names], title="t\n\\input{secret}")
+    text = latex(results_sheet(study))
+    body = text[text.index("\\midrule") : text.index("\\bottomrule")].split("\n")[1:-1]
+    assert all(line.endswith("\\\\") for line in body)
+    assert len(body) == 1 + len(names)
+    assert not any(line.startswith(("[", "*")) for line in body)
+    assert all(line.startswith("%") for line in text.split("\\begin{tabular}")[0].splitlines())
+    rows = [line for line in sheets.markdown(results_sheet(study)).split("\n") if line.startswith("|")]
+    assert len(rows) == 2 + len(names)
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
