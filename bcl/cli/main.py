@@ -49,7 +49,10 @@ def demo(seeds: Seeds = 3, out: Path = Path("runs/demo"), json_: Json = False) -
     methods = ["finetune", "er", "bcl-single", "bcl-dual", "offline"]
     results = command.run("permuted-digits", methods, seeds=range(_count("seeds", seeds)), out=out, resume=True)
     _print(results, json_, out)
-    _write_report(results, out / "report.html", "BCL on permuted digits")
+    from bcl import report
+
+    (page,) = report.write_report(report.from_results(results, "BCL on permuted digits"), out / "report.html")
+    print(f"report: {page}", file=sys.stderr)
 
 
 @app.command("list")
@@ -178,64 +181,41 @@ def speed(
     speed_command.command(benchmark, methods or [], members, device, precision, repeats, tasks, json_)
 
 
-@app.command()
-def report(
+@app.command("report")
+def report_(
     directory: Annotated[Path, typer.Argument(metavar="DIR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: DIR/report.html]")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Write the figures here, as SVG and PDF.")] = None,
-    tables: Annotated[Path | None, typer.Option("--tables", help="A suite's tables [default: DIR/tables].")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="For the tables [default: DIR/tables].")] = None,
+    json_: Json = False,
 ) -> None:
     """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
-    from bcl.runs.store import find_results
+    from bcl import report
 
-    results = list(find_results(directory))
+    study = report.read_study(directory)
+    for note in (*study.notes, *study.problems):
+        print(f"bcl: {note}", file=sys.stderr)
+    if json_:
+        print(json.dumps(report.as_json(study.results, study.labels, study.problems)))
+        return
     page = output or directory / "report.html"
-    more = _write_suite_report(directory, page, tables or directory / "tables")
-    if more is None:
-        if not results:
-            raise InputError(f"{directory} holds no complete run; `bcl run ... --out {directory}` makes some")
-        _write_report(results, page, None)
+    for path in report.write_report(study, page, tables or directory / "tables"):
+        print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
     if figures is not None:
-        from bcl.report.figures import save_figures
-
-        for path in save_figures(results, figures, more=more):
+        for path in report.save_figures(study, figures):
             print(path)
 
 
-def _write_suite_report(directory: Path, page: Path, tables: Path) -> dict[str, Any] | None:
-    """The report of a suite, and the figures that are its alone; None where the directory is not that of one."""
-    from bcl.report.suite_results import read
-
-    comparison = read(directory)
-    if comparison is None:
-        return None
-    from bcl.report.suite_page import axis_figures, write_suite_report
-
-    for path in write_suite_report(comparison, page, tables):
-        print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
-    return dict(axis_figures(comparison))
-
-
 def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:
-    from bcl.report.summary import summarize
+    from bcl import report
 
-    summary = summarize(results)
     if as_json:
-        counted = [{**row, "seeds": len(row["seeds"]), "seed_list": row["seeds"]} for row in summary]
-        print(json.dumps({"runs": results, "summary": counted}))
+        print(json.dumps(report.as_json(results)))
         return
     from rich.console import Console
 
-    from bcl.report.text import table
-
-    Console().print(table(summary))
+    Console().print(report.table(report.from_results(results)))
     print(f"runs: {out}    page: bcl report {out}", file=sys.stderr)
-
-
-def _write_report(results: list[dict[str, Any]], path: Path, title: str | None) -> None:
-    from bcl.report.html import write_report
-
-    print(f"report: {write_report(results, path, title)}", file=sys.stderr)
 
 
 def _count(name: str, value: int) -> int:

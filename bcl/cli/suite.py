@@ -80,19 +80,15 @@ def run(
 
 
 def _print(outcome: Outcome, as_json: bool) -> None:
-    from bcl.report import suite_table
+    from bcl import report
 
     if as_json:
-        summary = suite_table.summary(outcome.results, outcome.labels)
-        counted = [{**row, "seeds": len(row["seeds"]), "seed_list": row["seeds"]} for row in summary]
         told = [{"run": what, "error": why} for what, why in outcome.failures]
-        print(json.dumps({"runs": outcome.results, "summary": counted, "failures": told}))
+        print(json.dumps({**report.as_json(outcome.results, outcome.labels), "failures": told}))
     elif outcome.results:
         from rich.console import Console
 
-        from bcl.report.text import table
-
-        Console().print(table(suite_table.lines(outcome.results, outcome.labels)))
+        Console().print(report.table(report.from_results(outcome.results, labels=outcome.labels)))
     for what, why in outcome.failures:
         print(f"bcl: not done: {what}: {why}", file=sys.stderr)
     print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Tables and figures of results: HTML, SVG, PDF, Markdown, CSV, and the terminal."""
+"""One pipeline from a store to tables and figures: HTML, SVG, PDF, Markdown, CSV, LaTeX, JSON, and the terminal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ if TYPE_CHECKING:
         as_svg,
         save_figures,
     )
-    from bcl.report.html import write_report
-    from bcl.report.summary import summarize
-    from bcl.report.text import csv, markdown, table
+    from bcl.report.grouping import from_results
+    from bcl.report.page import write_report
+    from bcl.report.read import read_study
+    from bcl.report.summary import as_json, summarize
+    from bcl.report.tables import sheets
+    from bcl.report.terminal import table
 
 __all__ = [
     "accuracy_comparison",
     "accuracy_matrices",
     "accuracy_on_each_task",
     "accuracy_over_time",
+    "as_json",
     "as_svg",
-    "csv",
-    "markdown",
+    "from_results",
+    "read_study",
     "save_figures",
+    "sheets",
     "summarize",
     "table",
     "write_report",
@@ -35,8 +40,8 @@ __all__ = [
 _FIGURES = ("accuracy_comparison", "accuracy_matrices", "accuracy_on_each_task", "accuracy_over_time")
 _HOME = {
     **dict.fromkeys((*_FIGURES, "as_svg", "save_figures"), "figures"),
-    **dict.fromkeys(("csv", "markdown", "table"), "text"),
-    **{"summarize": "summary", "write_report": "html"},
+    **{"from_results": "grouping", "read_study": "read", "as_json": "summary", "summarize": "summary"},
+    **{"sheets": "tables", "table": "terminal", "write_report": "page"},
 }
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from bcl.report.colours import INK, MUTED
-from bcl.report.palette import colour, line_style, marker, style
-from bcl.report.suite_results import Group, Row
+from bcl.report.study import Group, Row
+from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
 
 WIDE, TALL = 6.6, 3.7
 WORDS = {"memory": "memory slots per task", "samples": "training samples per task"}
@@ -19,13 +17,13 @@ WORDS = {"memory": "memory slots per task", "samples": "training samples per tas
 def curves(group: Group) -> dict[str, list[Row]]:
     """The points of each curve in order: what has been run, and has a place on the axis."""
     found: dict[str, list[Row]] = {}
-    for row in group.rows:
-        if row.entry is not None and isinstance(row.at, int | float):
+    for row in group.measured:
+        if isinstance(row.at, int | float):
             found.setdefault(row.label.split(" (")[0], []).append(row)
     return {label: sorted(rows, key=lambda row: row.at) for label, rows in found.items()}
 
 
-@style()
+@figure_style()
 def draw(group: Group, axis: str) -> Figure | None:
     """None where nothing has been run yet."""
     found = curves(group)
@@ -50,19 +48,17 @@ def draw(group: Group, axis: str) -> Figure | None:
 
 
 def _curve(axes: Any, label: str, rows: list[Row]) -> None:
-    entries = [row.entry for row in rows if row.entry is not None]
-    values = [np.asarray([run["acc"] for run in entry.runs], dtype=float) for entry in entries]
-    spread = [float(value.std(ddof=1)) if len(value) > 1 else 0.0 for value in values]
+    points = [row.measure("acc") or {} for row in rows]
     axes.errorbar(
         [row.at for row in rows],
-        [float(value.mean()) for value in values],
-        yerr=spread,
+        [point["mean"] for point in points],
+        yerr=[point["std"] for point in points],
         label=label,
-        color=colour(entries[0]),
-        linestyle=line_style(entries[0]),
-        marker=marker(entries[0]),
+        color=colour(rows[0]),
+        linestyle=line_style(rows[0]),
+        marker=marker(rows[0]),
         markersize=4.5,
         capsize=2.5,
         elinewidth=1.0,
-        ecolor=MUTED if len(rows) == 1 else colour(entries[0]),
+        ecolor=MUTED if len(rows) == 1 else colour(rows[0]),
     )

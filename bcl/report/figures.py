@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -12,45 +12,67 @@ from matplotlib.figure import Figure
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
-from bcl.report import accuracy_figure as comparison
-from bcl.report import matrix_figure as heatmaps
-from bcl.report import time_figures as curves
-from bcl.report.entries import Entry, Result, entries, sections
-from bcl.report.palette import style
+from bcl.names import slug
+from bcl.report import accuracy_figure, axis_figure, matrix_figure, time_figures
+from bcl.report.grouping import from_results
+from bcl.report.study import Group, Result, Row, Study
+from bcl.report.style import figure_style
 
 FORMATS = ("svg", "pdf", "png")
+CROWDED = 20  # rows: more heat maps than this tell nothing
 # Set in the reader's own typeface; laid out in DejaVu Sans, which is wider than all of these, so nothing overflows.
 TYPEFACES = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', system-ui, sans-serif"
 
-FIGURES: dict[str, Callable[[Sequence[Entry]], Figure]] = {
-    "accuracy": comparison.draw,
-    "over-time": curves.draw_average,
-    "matrices": heatmaps.draw,
-    "each-task": curves.draw_each_task,
+FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
+    "accuracy": accuracy_figure.draw,
+    "over-time": time_figures.draw_average,
+    "matrices": matrix_figure.draw,
+    "each-task": time_figures.draw_each_task,
 }
+
+
+def figures_of(group: Group, axis: str) -> dict[str, Figure]:
+    """By name: ACC against the axis, where the suite has one; else all that there is enough and not too much for."""
+    rows = group.measured
+    if axis:
+        drawn = axis_figure.draw(group, axis)
+        return {axis: drawn} if drawn else {}
+    if not rows or len(rows) > CROWDED:
+        return {}
+    several = any(row.tasks > 1 for row in rows)  # else there is no time to draw over
+    return {name: draw(rows) for name, draw in FIGURES.items() if several or name == "accuracy"}
 
 
 def accuracy_comparison(results: Iterable[Result]) -> Figure:
     """ACC of each method: mean, standard deviation, and a dot per seed."""
-    return comparison.draw(_one_section(results))
+    return accuracy_figure.draw(_one_group(results))
 
 
 def accuracy_over_time(results: Iterable[Result]) -> Figure:
     """The mean accuracy on the tasks seen so far, after each task; a band of one standard deviation."""
-    return curves.draw_average(_one_section(results))
+    return time_figures.draw_average(_one_group(results))
 
 
 def accuracy_matrices(results: Iterable[Result]) -> Figure:
     """A heat map per method, the mean over its seeds, all on the scale from 0 to 100."""
-    return heatmaps.draw(_one_section(results))
+    return matrix_figure.draw(_one_group(results))
 
 
 def accuracy_on_each_task(results: Iterable[Result]) -> Figure:
     """A panel per task: the accuracy on it from the moment it was learnt."""
-    return curves.draw_each_task(_one_section(results))
+    return time_figures.draw_each_task(_one_group(results))
 
 
-@style()
+def _one_group(results: Iterable[Result]) -> list[Row]:
+    groups = from_results(results).groups
+    if len(groups) != 1:
+        raise InputError(f"a figure shows the results of one benchmark and scenario, not of {len(groups)}")
+    if not groups[0].measured:
+        raise InputError("every run diverged: there is nothing to draw")
+    return groups[0].measured
+
+
+@figure_style()
 def as_svg(figure: Figure) -> str:
     """An <svg> element to stand in a page or in a file by itself; the same figure gives the same text."""
     output = io.StringIO()
@@ -65,13 +87,8 @@ def as_svg(figure: Figure) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{label}" style="{look}"', 1)
 
 
-def save_figures(
-    results: Iterable[Result],
-    directory: str | Path,
-    formats: Sequence[str] = ("svg", "pdf"),
-    more: Mapping[str, Figure] | None = None,
-) -> list[Path]:
-    """Write every figure of every benchmark and scenario, and `more` by their names; returns the files."""
+def save_figures(study: Study, directory: str | Path, formats: Sequence[str] = ("svg", "pdf")) -> list[Path]:
+    """Write every figure of every group; returns the files."""
     for name in formats:
         if name not in FORMATS:
             raise unknown("figure format", name, FORMATS)
@@ -82,12 +99,10 @@ def save_figures(
         raise StorageError(f"cannot make the directory {directory}: {error.strerror or error}") from error
     written: list[Path] = []
     taken: set[str] = set()
-    for found in sections(entries(results)):
-        stem = _file_name(f"{found[0].benchmark}-{found[0].scenario}", taken)
-        for name, draw in FIGURES.items():
-            written += _write(draw(found), directory / f"{stem}-{name}", formats)
-    for name, figure in (more or {}).items():
-        written += _write(figure, directory / _file_name(name, taken), formats)
+    for group in study.groups:
+        stem = _file_name(group, taken)
+        for name, figure in figures_of(group, study.axis).items():
+            written += _write(figure, directory / f"{stem}-{slug(name)}", formats)
     return written
 
 
@@ -98,7 +113,7 @@ def _write(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
-@style()
+@figure_style()
 def _encode(figure: Figure, kind: str) -> bytes:
     if kind == "svg":
         return as_svg(figure).encode()
@@ -108,16 +123,9 @@ def _encode(figure: Figure, kind: str) -> bytes:
     return output.getvalue()
 
 
-def _one_section(results: Iterable[Result]) -> list[Entry]:
-    found = sections(entries(results))
-    if len(found) != 1:
-        raise InputError(f"a figure shows the results of one benchmark and scenario, not of {len(found)}")
-    return found[0]
-
-
-def _file_name(text: str, taken: set[str]) -> str:
-    """A benchmark of the user's may bear any name; a file may not, and no two the same."""
-    base = re.sub(r"[^\w.+-]+", "-", text).strip("-.")[:100]
+def _file_name(group: Group, taken: set[str]) -> str:
+    """No two groups have the same, though two names may differ only in what a file's name cannot hold."""
+    base = slug(group.name.replace(" · ", "-"))[:100]
     name, number = base, 1
     while name in taken:
         number += 1

@@ -54,17 +54,3 @@ def count(number: int, noun: str) -> str:
     ('1 seed', '3 seeds')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def ranges(seeds: Sequence[int]) -> str:
-    """
-    >>> ranges([0, 1, 2, 5])
-    '0–2, 5'
-    """
-    parts: list[list[int]] = []
-    for seed in sorted(seeds):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
-        else:
-            parts.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bcl.report.sheet import Cell, Sheet
@@ -10,7 +11,8 @@ LITERAL = {
     **{"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%"},
     **{"_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$"},
     **{"±": r"$\pm$", "−": "$-$", "–": "--", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$"},
-    **{"✓": r"$\bullet$", "✗": r"$\circ$", "Δ": r"$\Delta$", "≥": r"$\ge$", "…": r"\dots{}", "\u00a0": "~"},
+    **{"✓": r"$\bullet$", "✗": r"$\circ$", "Δ": r"$\Delta$", "≥": r"$\ge$", "…": r"\dots{}", "·": r"$\cdot$"},
+    **{"\u00a0": "~", "[": "{[}", "*": "{*}"},  # bare, [ and * at a row's start would be read as options of \\\\
 }
 
 
@@ -30,7 +32,7 @@ def latex(sheet: Sheet) -> str:
         if part.bound:
             lines += ["\\addlinespace", *(_row(row) for row in part.bound)]
     lines += ["\\bottomrule", "\\end{tabular}"]
-    head = [f"% {line}" for line in (sheet.title, sheet.note) if line]
+    head = [f"% {one_line(line)}" for line in (sheet.title, sheet.note) if line]
     legend = ["% filled circle: within; open circle: outside"] if "$\\bullet$" in "".join(lines) else []
     return "\n".join([*head, *legend, *lines]) + "\n"
 
@@ -47,4 +49,8 @@ def _cell(cell: Cell) -> str:
 
 
 def escape(text: str) -> str:
-    return "".join(LITERAL.get(letter, letter) for letter in " ".join(text.split(" ")))
+    return "".join(LITERAL.get(letter, letter) for letter in one_line(text))
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"[^\S\u00a0]+", " ", text)  # all white space but the one that does not break

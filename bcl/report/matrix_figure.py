@@ -11,9 +11,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from bcl.report.colours import INK, MUTED
-from bcl.report.entries import Entry
-from bcl.report.palette import style
+from bcl.report.study import Row
+from bcl.report.style import INK, MUTED, figure_style
 
 COLUMNS = 5
 PANEL, GAP, ROOM = 1.76, 0.24, 0.56  # inches: side of a panel, between panels, above a panel for its title and ticks
@@ -21,19 +20,19 @@ ANNOTATED = 10  # tasks: with more, figures in the cells are too small to read
 SCALE = Normalize(0, 100)
 
 
-@style()
-def draw(found: Sequence[Entry]) -> Figure:
+@figure_style()
+def draw(found: Sequence[Row]) -> Figure:
     columns = min(COLUMNS, len(found))
     rows = -(-len(found) // columns)
     left, right, bottom = 0.5, 0.75, 0.12
     wide = left + columns * PANEL + (columns - 1) * GAP + right
     tall = rows * (PANEL + ROOM) + bottom
     figure = Figure(figsize=(wide, tall))
-    for place, entry in enumerate(found):
-        row, column = divmod(place, columns)
-        x, y = left + column * (PANEL + GAP), tall - (row + 1) * (PANEL + ROOM)
+    for place, row in enumerate(found):
+        down, column = divmod(place, columns)
+        x, y = left + column * (PANEL + GAP), tall - (down + 1) * (PANEL + ROOM)
         axes = figure.add_axes((x / wide, y / tall, PANEL / wide, PANEL / tall))
-        _panel(axes, entry, first=column == 0)
+        _panel(axes, row, first=column == 0)
     bar = figure.add_axes(((wide - right + 0.18) / wide, (tall - PANEL - ROOM) / tall, 0.11 / wide, PANEL / tall))
     colours = figure.colorbar(ScalarMappable(SCALE, _colours()), cax=bar, ticks=[0, 25, 50, 75, 100])
     colours.outline.set_visible(False)
@@ -42,8 +41,8 @@ def draw(found: Sequence[Entry]) -> Figure:
     return figure
 
 
-def _panel(axes: Any, entry: Entry, first: bool) -> None:
-    mean, tasks = entry.matrices.mean(0), entry.tasks
+def _panel(axes: Any, row: Row, first: bool) -> None:
+    mean, tasks = row.matrices.mean(0), row.tasks
     cells = np.full((tasks, tasks), np.nan)
     cells[-len(mean) :] = mean
     edges = np.arange(tasks + 1)
@@ -51,10 +50,10 @@ def _panel(axes: Any, entry: Entry, first: bool) -> None:
     axes.pcolormesh(edges, edges, np.ma.masked_invalid(cells), cmap=_colours(), norm=SCALE, **lines)
     if tasks <= ANNOTATED:
         _annotate(axes, cells)
-    if entry.has_history and tasks > 1:  # left of the stairs: learnt; right of them: still to come
+    if row.has_history and tasks > 1:  # left of the stairs: learnt; right of them: still to come
         corners = np.repeat(np.arange(tasks + 1), 2)
         axes.plot(corners[1:-1], corners[:-2], color=INK, linewidth=1.2, solid_joinstyle="miter")
-    axes.set_title(entry.label if len(entry.label) <= 28 else entry.label[:27] + "…", pad=16, color=INK)
+    axes.set_title(row.label if len(row.label) <= 28 else row.label[:27] + "…", pad=16, color=INK)
     axes.set(xlim=(0, tasks), ylim=(tasks, 0), aspect="equal")
     axes.grid(visible=False)
     for spine in axes.spines.values():
@@ -66,7 +65,7 @@ def _panel(axes: Any, entry: Entry, first: bool) -> None:
     axes.tick_params(labelsize=7, pad=1, labeltop=True, labelbottom=False, labelleft=first)
     if first:
         axes.set_ylabel("after task", labelpad=2)
-    if not entry.has_history and tasks > 1:
+    if not row.has_history and tasks > 1:
         axes.text(0.5, 0.5, "measured at the end", transform=axes.transAxes, ha="center", fontsize=8, color=MUTED)
 
 

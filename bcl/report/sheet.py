@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv as comma_separated
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Cell:
     @property
     def sort(self) -> Any:
         """What the page sorts by."""
-        return next((value for value in self.numbers.values() if value is not None), "")
+        return next((value for value in self.numbers.values() if isinstance(value, int | float)), "")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,15 @@ class Sheet:
     note: str = ""
     words: Sequence[str] = ()  # headings of columns that hold text, not numbers
 
-    def rows(self, part: Part) -> list[Sequence[Cell]]:
-        return [*part.rows, *part.bound]
+    def only(self, headings: Sequence[str]) -> Sheet:
+        """The same with some of the columns."""
+        places = [place for place, heading in enumerate(self.headings) if heading in headings]
+
+        def pick(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
+            return [[row[place] for place in places] for row in rows]
+
+        parts = [Part(part.name, pick(part.rows), pick(part.bound)) for part in self.parts]
+        return replace(self, headings=[self.headings[place] for place in places], parts=parts)
 
 
 def empty() -> Cell:
@@ -59,28 +66,42 @@ def markdown(sheet: Sheet) -> str:
     blocks = [f"## {plain(sheet.title)}\n"]
     for part in sheet.parts:
         lines = [f"### {plain(part.name)}\n"] if part.name else []
-        lines.append("| " + " | ".join(sheet.headings) + " |")
-        lines.append("|:---|" + "---:|" * (len(sheet.headings) - 1))
-        for row in sheet.rows(part):
-            texts = [plain(cell.text) for cell in row]
-            texts = [f"**{text}**" if cell.bold else text for cell, text in zip(row, texts, strict=True)]
-            marked = [text + plain(cell.mark) for cell, text in zip(row, texts, strict=True)]
-            lines.append("| " + " | ".join(marked) + " |")
+        lines += ["| " + " | ".join(sheet.headings) + " |", "|:---|" + "---:|" * (len(sheet.headings) - 1)]
+        lines += ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in (*part.rows, *part.bound)]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join([*blocks, *([sheet.note + "\n"] if sheet.note else [])])
 
 
+def _markdown_cell(cell: Cell) -> str:
+    text = plain(cell.text)
+    return (f"**{text}**" if cell.bold else text) + plain(cell.mark)
+
+
+def plain(text: str) -> str:
+    """Text that Markdown takes literally, on one line."""
+    for character in "\\|<>*_`[]":
+        text = text.replace(character, "\\" + character)
+    return " ".join(text.split())
+
+
 def csv(sheet: Sheet) -> str:
-    """Every number by its own name; an empty cell where there is none."""
-    rows = [(part, row) for part in sheet.parts for row in sheet.rows(part)]
-    names = list(dict.fromkeys(name for _, row in rows for cell in row[1:] for name in cell.numbers))
+    """Every number by its own name, unrounded; an empty cell where there is none."""
+    rows = [(part, row) for part in sheet.parts for row in (*part.rows, *part.bound)]
+    names = list(dict.fromkeys(name for _, row in rows for cell in row for name in cell.numbers))
     output = io.StringIO()
     writer = comma_separated.writer(output, lineterminator="\n")
     writer.writerow(["group", sheet.headings[0], *names])
     for part, row in rows:
-        numbers = {name: value for cell in row[1:] for name, value in cell.numbers.items()}
-        writer.writerow([part.name, row[0].text, *("" if numbers.get(n) is None else numbers[n] for n in names)])
+        numbers = {name: value for cell in row for name, value in cell.numbers.items()}
+        writer.writerow(map(_csv_value, [part.name, row[0].text, *(numbers.get(name) for name in names)]))
     return output.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    """No text is a formula: a spreadsheet would run what begins with one of these characters."""
+    if isinstance(value, str):
+        return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@")) else value
+    return "" if value is None else value
 
 
 def save(sheets: Sequence[Sheet], directory: Path) -> list[Path]:
@@ -98,10 +119,3 @@ def save(sheets: Sequence[Sheet], directory: Path) -> list[Path]:
             write_atomically(path, render(sheet).encode())
             written.append(path)
     return written
-
-
-def plain(text: str) -> str:
-    """Text that Markdown takes literally."""
-    for character in "\\|<>*_`[]":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.split())

@@ -1,8 +1,8 @@
-"""A suite in the terminal: its plan, and its results under the names that it gives them."""
+"""A suite's plan in the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -10,46 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bcl.report.entries import Result, entries
 from bcl.report.formatting import count, duration
-from bcl.report.summary import summary_of
 
-Labels = Mapping[str, Sequence[str]]  # what a suite calls a run, by the run's id
 Columns = dict[str, list[Text]]
 NAMES = ("group", "method", "settings")
 FLEXIBLE = ("method", "missing", "settings", "group")  # may be broken between words; in the order that they get room
 NARROW = 10  # where there is too little room words are broken, the settings' first, down to columns of this width
-
-
-def lines(results: Sequence[Result], labels: Labels) -> list[dict[str, Any]]:
-    """The lines of the table: one per label and configuration. A variant tells apart those of one label alone."""
-    planned = dict.fromkeys(label for of_run in labels.values() for label in of_run)  # in the file's order
-    names = planned | dict.fromkeys(label for run in results for label in _names(run, labels))
-    order = {(one.benchmark, one.scenario, one.method): place for place, one in enumerate(entries(results))}
-    found = []
-    for name in names:
-        for entry in entries(run for run in results if name in _names(run, labels)):
-            line = {**summary_of(entry), **_label(entry.method, [name])}
-            found.append((order[entry.benchmark, entry.scenario, entry.method], line))
-    return [line for _, line in sorted(found, key=lambda one: one[0])]
-
-
-def summary(results: Sequence[Result], labels: Labels) -> list[dict[str, Any]]:
-    """As `summarize`, with the label of every line that the suite calls otherwise than by its method."""
-    found = []
-    for entry in entries(results):
-        names = dict.fromkeys(label for run in entry.runs for label in _names(run, labels))
-        found.append({**summary_of(entry), **_label(entry.method, names)})
-    return found
-
-
-def _names(run: Result, labels: Labels) -> Sequence[str]:
-    return labels.get(run["id"], [run["method"]])
-
-
-def _label(method: str, names: Sequence[str] | Mapping[str, None]) -> dict[str, str]:
-    own = [name for name in names if name != method]
-    return {"label": ", ".join(own)} if own else {}
 
 
 def print_status(status: dict[str, Any]) -> None:

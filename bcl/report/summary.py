@@ -1,39 +1,47 @@
-"""From runs to the lines of a table: mean and standard deviation over seeds."""
+"""Results for programs: the object that `--json` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from bcl.report.entries import Entry, Result, entries
+from bcl.report.grouping import rows_of
+from bcl.report.study import Labels, Result, Row, version
 
 MEASURES = ("acc", "fm", "la", "bwt", "fwt", "anytime", "seconds", "steps")
 
 
-def summarize(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """One line per benchmark, scenario, method and, where a method appears with several, configuration ("variant")."""
-    return [summary_of(entry) for entry in entries(results)]
+def as_json(results: Iterable[Result], labels: Labels | None = None, problems: Sequence[str] = ()) -> dict[str, Any]:
+    """{"runs", "summary", "problems"}: the runs that count, a line per configuration, and what cannot be read."""
+    results = list(results)
+    rows = rows_of(results)
+    counted = {id(run) for row in rows for run in row.found}
+    lines = [_line(row, labels or {}) for row in rows]
+    return {
+        "runs": [run for run in results if id(run) in counted],
+        "summary": [{**line, "seeds": len(line["seeds"]), "seed_list": line["seeds"]} for line in lines],
+        "problems": list(problems),
+    }
 
 
-def summary_of(entry: Entry) -> dict[str, Any]:
-    line: dict[str, Any] = {"benchmark": entry.benchmark, "scenario": entry.scenario, "method": entry.method}
-    if entry.variant:
-        line["variant"] = entry.variant
-    line["seeds"] = entry.seeds
-    for measure in MEASURES:
-        line[measure] = mean_and_std([run.get(measure) for run in entry.runs])
-    return line
+def summarize(results: Iterable[Result], labels: Labels | None = None) -> list[dict[str, Any]]:
+    """One line per benchmark, scenario, method and, where a method appears with several, configuration ("variant").
 
-
-def mean_and_std(values: Sequence[float | None]) -> dict[str, float] | None:
-    """The sample standard deviation (n - 1), 0 for a single value; None where a value is missing.
-
-    >>> mean_and_std([1.0, 2.0, 3.0])
-    {'mean': 2.0, 'std': 1.0}
+    A line has a label where a suite calls its runs otherwise than by their method.
     """
-    present = [value for value in values if value is not None]
-    if not present or len(present) < len(values):
-        return None
-    return {"mean": float(np.mean(present)), "std": float(np.std(present, ddof=1)) if len(present) > 1 else 0.0}
+    return [_line(row, labels or {}) for row in rows_of(results)]
+
+
+def _line(row: Row, labels: Labels) -> dict[str, Any]:
+    line: dict[str, Any] = {"benchmark": row.benchmark, "scenario": row.scenario, "method": row.method}
+    if row.variant:
+        line["variant"] = row.variant
+    line["seeds"] = list(row.accuracies)
+    line |= {measure: row.measure(measure) for measure in MEASURES}
+    line["worst"] = min(row.accuracies.values(), default=None)
+    line["diverged"] = [int(run["seed"]) for run in row.diverged]
+    line["code"], line["left_out"] = version(row.found[0]), len(row.left_out)
+    names = dict.fromkeys(name for run in row.found for name in labels.get(run.get("id", ""), ()))
+    if own := [name for name in names if name != row.method]:
+        line["label"] = ", ".join(own)
+    return line

@@ -1,93 +1,67 @@
-"""The tables of a suite: results beside the published figures, time and cost, and every seed."""
+"""The tables of a study: results beside the published figures, time and cost, and every seed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 from bcl.report import formatting as words
-from bcl.report.entries import Entry
 from bcl.report.paper import difference
 from bcl.report.sheet import Cell, Part, Sheet, empty
-from bcl.report.significance import LEVEL
-from bcl.report.suite_results import Comparison, Group, Row
-from bcl.report.summary import mean_and_std, summary_of
+from bcl.report.statistics import LEVEL
+from bcl.report.study import Result, Row, Study
+from bcl.report.style import colour, packaged
 
-ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "anytime": "anytime ↑"}
-LOWER_IS_BETTER = ("fm",)
+ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "bwt": "BWT ↑", "fwt": "FWT ↑", "anytime": "anytime ↑"}
 
 
-def results_sheet(comparison: Comparison) -> Sheet:
-    """The paper's tables: ours, theirs, the difference, and whether that is within two standard deviations."""
-    measures = [m for m in ("acc", "fm", "la") if m == "acc" or _is_known(comparison, m)]
-    compared = comparison.has_published
+def results_sheet(study: Study) -> Sheet:
+    """Ours and, where there are published figures, theirs and the difference."""
+    compared = study.has_published
+    measures = [m for m in ("acc", "fm", "la") if m == "acc" or _is_known(study, m)]
+    tested = any(p is not None for group in study.groups for p in group.p_values())
     headings = ["method"]
     for measure in measures:
         headings += [ARROWS[measure], *(["paper", "Δ"] if compared else [])]
-    headings.append(ARROWS["anytime"])
+    headings += [ARROWS["anytime"], *(["p"] if tested else []), "seeds", *([] if compared else ["s/run"])]
     parts = []
-    for group in comparison.groups:
-        best, ps = group.best, group.p_values()
-        lines = [
-            _line(row, group, measures, compared, row is best, p) for row, p in zip(group.rows, ps, strict=True)
-        ]  # fmt: skip
-        bound = [row.is_upper_bound for row in group.rows]
-        parts.append(
-            Part(
-                group.name,
-                [line for line, below in zip(lines, bound, strict=True) if not below],
-                [line for line, below in zip(lines, bound, strict=True) if below],
-            )
-        )
-    return Sheet("results", comparison.title, [*headings, "p", "seeds"], parts, _note(comparison))
+    for group in study.groups:
+        lines: dict[bool, list[list[Cell]]] = {False: [], True: []}
+        best = {measure: group.best(measure) for measure in measures}
+        for row, p in zip(group.rows, group.p_values(), strict=True):
+            cells = [_name(row)]
+            for measure in measures:
+                cells.append(_ours(row, measure, best[measure], p if measure == "acc" else None))
+                cells += _theirs(measure, row.measure(measure), row.published.get(measure)) if compared else []
+            cells += [_ours(row, "anytime"), *([_p(p)] if tested else []), _seeds(row)]
+            lines[row.is_upper_bound].append(cells if compared else [*cells, _seconds(row)])
+        parts.append(Part(group.name, lines[False], lines[True]))
+    return Sheet("results", study.title, headings, parts, _note(study, tested))
 
 
-def _is_known(comparison: Comparison, measure: str) -> bool:
-    """A table that reports no LA gets no column for it."""
-    rows = [row for group in comparison.groups for row in group.rows if row.published]
+def _is_known(study: Study, measure: str) -> bool:
+    """A published table that reports no LA gets no column for it."""
+    rows = [row for row in study.rows if row.published]
     return not rows or any(measure in row.published for row in rows)
 
 
-def _line(row: Row, group: Group, measures: Sequence[str], compared: bool, best: bool, p: float | None) -> list[Cell]:
-    summary = summary_of(row.entry) if row.entry else {}
-    cells = [_name(row)]
-    for measure in measures:
-        ours = _ours(row, summary, measure)
-        if measure == "acc":
-            significant = p is not None and p < LEVEL
-            ours = Cell(ours.text, ours.numbers, bold=best, mark="*" if significant else "", kind=ours.kind)
-        elif row.entry and ours.numbers:
-            ours = Cell(ours.text, ours.numbers, bold=_is_best(row, group, measure))
-        cells.append(ours)
-        if compared:
-            cells += _theirs(measure, summary.get(measure), row.published.get(measure))
-    return [*cells, _ours(row, summary, "anytime"), _p(p), _seeds(row)]
-
-
 def _name(row: Row) -> Cell:
-    from bcl.report.palette import colour
+    tint = colour(row) if row.runs else "#d0d5dd"
+    return Cell(row.label, {"benchmark": row.benchmark, "scenario": row.scenario}, tint=tint)
 
-    return Cell(row.label, {"label": row.label}, tint=colour(row.entry) if row.entry else "#d0d5dd")
 
-
-def _ours(row: Row, summary: Mapping[str, Any], measure: str) -> Cell:
-    if row.entry is None:
-        return Cell(row.state, kind="missing")
-    value = summary[measure]
+def _ours(row: Row, measure: str, best: Row | None = None, p: float | None = None) -> Cell:
+    if not row.runs:
+        return Cell(row.state, {"state": row.state}, kind="missing")
+    value = row.measure(measure)
     if value is None:
         return empty()
     numbers = {f"{measure}_mean": value["mean"], f"{measure}_std": value["std"]}
-    return Cell(words.mean_std(value, len(row.entry.runs)), numbers)
-
-
-def _is_best(row: Row, group: Group, measure: str) -> bool:
-    rivals = [other for other in group.rows if other.entry and not other.is_upper_bound]
-    if len(rivals) < 2 or row.is_upper_bound:
-        return False
-    means = {id(other): (summary_of(other.entry)[measure] or {}).get("mean") for other in rivals if other.entry}
-    known = [value for value in means.values() if value is not None]
-    target = min(known) if measure in LOWER_IS_BETTER else max(known)
-    return bool(means[id(row)] == target)
+    if measure == "acc":
+        numbers["worst"] = min(row.accuracies.values())
+    bold = best is not None and not row.is_upper_bound and value["mean"] == best.mean(measure)
+    mark = "*" if p is not None and p < LEVEL else ""
+    return Cell(words.mean_std(value, len(row.runs)), numbers, bold, mark)
 
 
 def _theirs(measure: str, ours: Mapping[str, float] | None, theirs: list[float] | None) -> list[Cell]:
@@ -111,73 +85,90 @@ def _p(p: float | None) -> Cell:
 
 
 def _seeds(row: Row) -> Cell:
-    there = len(row.entry.runs) if row.entry else 0
+    there, diverged = len(row.runs), len(row.diverged)
     text = str(there) if there == row.seeds else f"{there} of {row.seeds}"
-    return Cell(text, {"seeds": there, "seeds_planned": row.seeds}, kind="" if there == row.seeds else "missing")
+    text += f"; {diverged} diverged" if diverged else ""
+    seeds = " ".join(map(str, row.accuracies))
+    numbers = {"seeds": there, "seeds_planned": row.seeds, "seed_list": seeds, "diverged": diverged}
+    return Cell(text, numbers, kind="" if there == row.seeds else "missing")
 
 
-def _note(comparison: Comparison) -> str:
-    text = "Mean ± sample standard deviation over seeds, in percent. Bold: the best of the continual learners. "
-    text += f"p: paired t-test over seeds against the highest ACC, Holm-corrected; * marks p < {LEVEL}."
+def _seconds(row: Row) -> Cell:
+    value = row.measure("seconds")
+    if value is None:
+        return empty()
+    return Cell(words.number(value["mean"], 1), {"seconds_mean": value["mean"], "seconds_std": value["std"]})
+
+
+def _note(study: Study, tested: bool) -> str:
+    several = any(len(row.runs) > 1 for row in study.rows)
+    text = "Mean ± sample standard deviation over seeds, in percent." if several else "In percent, from a single seed."
+    if any(group.best() for group in study.groups):
+        text += " Bold: the best of the continual learners."
+    if any(row.is_upper_bound for row in study.rows):
+        text += " Below the line: the upper bound, which sees all tasks at once and is measured at its end."
+    if tested:
+        text += f" p: paired t-test over seeds against the highest ACC, Holm-corrected; * marks p < {LEVEL}."
     text += " Anytime: the accuracy on the tasks seen so far, averaged over time."
-    if comparison.has_published:
+    if any(row.diverged for row in study.rows):
+        text += " Diverged: the weights of a run are not finite; means and tests are without it."
+    if study.has_published:
         text += " Δ: ours minus the paper's; ✓ within, ✗ outside two of the paper's standard deviations."
     return text
 
 
-def time_sheet(comparison: Comparison) -> Sheet:
+def time_sheet(study: Study) -> Sheet:
     """What each method costs: per run, per step, against plain fine-tuning, and in words."""
     headings = ["method", "time per run", "ms per step", "× finetune", "all runs", "cost of a step"]
     parts = []
-    for group in comparison.groups:
-        steps = {row.method: _per_step(row.entry) for row in group.rows if row.entry}
-        lines = [_time(row, steps.get("finetune")) for row in group.rows if row.entry]
-        if lines:
-            parts.append(Part(group.name, lines))
+    for group in study.groups:
+        steps = {row.method: _per_step(row) for row in group.measured}
+        parts.append(Part(group.name, [_time(row, steps.get("finetune")) for row in group.measured]))
     note = "Learning and evaluation, without loading data. A step is one mini-batch of the stream."
-    return Sheet("time", "Time and cost", headings, parts, note, words=headings[-1:])
+    return Sheet("time", "Time and cost", headings, [part for part in parts if part.rows], note, words=headings[-1:])
 
 
 def _time(row: Row, base: float | None) -> list[Cell]:
-    assert row.entry is not None
-    seconds = mean_and_std([run.get("seconds") for run in row.entry.runs])
-    each = _per_step(row.entry)
+    seconds, each = row.measure("seconds"), _per_step(row)
+    cost = Cell(getattr(packaged(row.method), "cost", "") or words.NOTHING, kind="words")
     if seconds is None or each is None:
-        return [_name(row), *(empty() for _ in range(4)), Cell(_cost(row.method), kind="words")]
-    total = seconds["mean"] * len(row.entry.runs)
+        return [_name(row), *(empty() for _ in range(4)), cost]
+    total = seconds["mean"] * len(row.runs)
     return [
         _name(row),
         Cell(words.duration(seconds["mean"]), {"seconds_mean": seconds["mean"], "seconds_std": seconds["std"]}),
         Cell(words.number(1000 * each), {"ms_per_step": 1000 * each}),
         Cell(words.number(each / base, 1), {"times_finetune": each / base}) if base else empty(),
         Cell(words.duration(total), {"seconds_total": total}),
-        Cell(_cost(row.method), kind="words"),
+        cost,
     ]
 
 
-def _per_step(entry: Entry) -> float | None:
-    if any(run.get("seconds") is None or not run.get("steps") for run in entry.runs):
-        return None
-    return float(sum(run["seconds"] for run in entry.runs) / sum(run["steps"] for run in entry.runs))
+def _per_step(row: Row) -> float | None:
+    seconds, steps = row.measure("seconds"), row.measure("steps")
+    return seconds["mean"] / steps["mean"] if seconds and steps and steps["mean"] else None
 
 
-def _cost(method: str) -> str:
-    from bcl.learners import METHODS
-    from bcl.learners import method as learner
-
-    return learner(method).cost or words.NOTHING if method in METHODS else words.NOTHING
-
-
-def seeds_sheet(comparison: Comparison) -> Sheet:
-    measures = ("acc", "fm", "la", "bwt", "fwt", "anytime")
-    headings = ["method", "seed", *(m.upper() if m != "anytime" else m for m in measures), "steps", "seconds"]
-    parts = [Part(group.name, list(_runs(group, measures))) for group in comparison.groups if group.entries]
-    return Sheet("seeds", "Every seed", headings, parts)
+def seeds_sheet(study: Study) -> Sheet:
+    """Every run that counts, and those that diverged."""
+    headings = ["method", "seed", *(ARROWS[measure] for measure in ARROWS), "steps", "time", "run"]
+    parts = [Part(group.name, [_run(row, run) for row in group.rows for run in row.found]) for group in study.groups]
+    return Sheet("seeds", "Every seed", headings, [part for part in parts if part.rows])
 
 
-def _runs(group: Group, measures: Sequence[str]) -> Iterator[list[Cell]]:
-    for row in group.rows:
-        for run in row.entry.runs if row.entry else ():
-            figures = [Cell(words.number(run.get(m)), {m: run.get(m)}) for m in measures]
-            plain = [Cell(str(run.get(name, words.NOTHING)), {name: run.get(name)}) for name in ("steps", "seconds")]
-            yield [_name(row), Cell(str(run["seed"]), {"seed": run["seed"]}), *figures, *plain]
+def _run(row: Row, run: Result) -> list[Cell]:
+    diverged, id = bool(run.get("diverged")), str(run.get("id") or words.NOTHING)
+    seed = Cell(f"{run['seed']}{' diverged' if diverged else ''}", {"seed": run["seed"], "diverged": diverged})
+    steps, seconds = run.get("steps"), run.get("seconds")
+    return [
+        _name(row),
+        replace(seed, kind="missing" if diverged else ""),
+        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in ARROWS),
+        Cell(str(steps or words.NOTHING), {"steps": steps}),
+        Cell(words.duration(seconds), {"seconds": seconds}),
+        Cell(id, {"run": id}, kind="run"),
+    ]
+
+
+def sheets(study: Study) -> list[Sheet]:
+    return [results_sheet(study), time_sheet(study), seeds_sheet(study)]

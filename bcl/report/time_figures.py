@@ -11,35 +11,34 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bcl.report.accuracy_figure import WIDTH, height
-from bcl.report.colours import INK, MUTED
-from bcl.report.entries import Entry
-from bcl.report.palette import colour, line_style, marker, style
+from bcl.report.study import Row
+from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
 
 PAGE = 11.0  # inches: the width of the page
 COLUMNS = 5
 LEADER = 0.34  # inches: from the end of a line to its name
 
 
-@style()
-def draw_average(found: Sequence[Entry]) -> Figure:
+@figure_style()
+def draw_average(found: Sequence[Row]) -> Figure:
     """The mean accuracy on the tasks seen so far, one line per method, with a band of one standard deviation."""
-    tall, tasks = height(found), max(entry.tasks for entry in found)
-    longest = max(len(entry.label) for entry in found)
+    tall, tasks = height(found), max(row.tasks for row in found)
+    longest = max(len(row.label) for row in found)
     right = min(LEADER + 0.12 + 0.072 * longest, 2.2)
     figure = Figure(figsize=(WIDTH, tall))
     axes = figure.add_axes((0.55 / WIDTH, 0.45 / tall, (WIDTH - 0.55 - right) / WIDTH, (tall - 0.55) / tall))
-    ends: list[tuple[float, Entry]] = []
-    for entry in found:
-        time, mean, spread = _seen_so_far(entry)
-        tint = colour(entry)
-        if len(entry.runs) > 1 and entry.has_history and len(mean) > 1:
+    ends: list[tuple[float, Row]] = []
+    for row in found:
+        time, mean, spread = _seen_so_far(row)
+        tint = colour(row)
+        if len(row.runs) > 1 and row.has_history and len(mean) > 1:
             faint = min(0.14, 1 / len(found))  # many bands lie over one another
             axes.fill_between(time, mean - spread, mean + spread, color=tint, alpha=faint, linewidth=0)
-        if not entry.has_history:  # known at the end alone: a level to compare with
-            axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(entry), zorder=1.5)
+        if not row.has_history:  # known at the end alone: a level to compare with
+            axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(row), zorder=1.5)
         else:
-            axes.plot(time, mean, color=tint, linestyle=line_style(entry), **_mark(entry))
-        ends.append((float(mean[-1]), entry))
+            axes.plot(time, mean, color=tint, linestyle=line_style(row), **_mark(row))
+        ends.append((float(mean[-1]), row))
     _time_axis(axes, tasks)
     _accuracy_axis(axes, min(float((mean - spread).min()) for _, mean, spread in map(_seen_so_far, found)))
     axes.set_ylabel("accuracy on tasks seen, %")
@@ -48,26 +47,26 @@ def draw_average(found: Sequence[Entry]) -> Figure:
     return figure
 
 
-@style()
-def draw_each_task(found: Sequence[Entry]) -> Figure:
+@figure_style()
+def draw_each_task(found: Sequence[Row]) -> Figure:
     """A panel per task, a line per method, from the moment when the task was learnt."""
-    tasks = max(entry.tasks for entry in found)
+    tasks = max(row.tasks for row in found)
     columns = min(COLUMNS, tasks)
     rows = -(-tasks // columns)
-    legend_rows = -(-sum(len(entry.label) + 7 for entry in found) // 150)
+    legend_rows = -(-sum(len(row.label) + 7 for row in found) // 150)
     top, wide, panel = 0.35 + 0.22 * legend_rows, PAGE if columns > 2 else WIDTH, 1.35
     tall = top + rows * panel + (rows - 1) * 0.32 + 0.5
     figure = Figure(figsize=(wide, tall))
     margins = {"left": 0.5 / wide, "right": 1 - 0.12 / wide, "bottom": 0.5 / tall, "top": 1 - top / tall}
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     figure.subplots_adjust(**margins, wspace=0.1, hspace=0.32 / panel)
-    low = min(float(_on_task(entry, task)[1].min()) for entry in found for task in range(entry.tasks))
+    low = min(float(_on_task(row, task)[1].min()) for row in found for task in range(row.tasks))
     for task, axes in enumerate(grid.flat):
         if task >= tasks:
             axes.remove()
             continue
-        for entry in (entry for entry in found if task < entry.tasks):
-            _task_line(axes, entry, task)
+        for row in (row for row in found if task < row.tasks):
+            _task_line(axes, row, task)
         if task:  # not learnt yet
             axes.axvspan(0, task + 0.5, color="#f4f6f8", linewidth=0, zorder=0)
         axes.set_title(f"Task {task + 1}", pad=4, color=INK)
@@ -77,8 +76,7 @@ def draw_each_task(found: Sequence[Entry]) -> Figure:
     middle = (margins["bottom"] + margins["top"]) / 2
     figure.supylabel("accuracy, %", x=0.02 / wide, y=middle, ha="left", fontsize=8.5, color=MUTED)
     handles = [
-        Line2D([], [], color=colour(entry), linestyle=line_style(entry), label=entry.label, **_mark(entry))
-        for entry in found
+        Line2D([], [], color=colour(row), linestyle=line_style(row), label=row.label, **_mark(row)) for row in found
     ]
     per_row = -(-len(handles) // legend_rows)
     handles = [handle for column in range(per_row) for handle in handles[column::per_row]]  # read along the rows
@@ -88,40 +86,40 @@ def draw_each_task(found: Sequence[Entry]) -> Figure:
     return figure
 
 
-def _seen_so_far(entry: Entry) -> tuple[Any, Any, Any]:
+def _seen_so_far(row: Row) -> tuple[Any, Any, Any]:
     """When, mean and standard deviation over seeds."""
-    history = entry.matrices
-    if not entry.has_history:
+    history = row.matrices
+    if not row.has_history:
         means = history[:, -1].mean(1)[:, None]
-        time = np.asarray([entry.tasks])
+        time = np.asarray([row.tasks])
     else:
-        means = np.stack([history[:, i, : i + 1].mean(1) for i in range(entry.tasks)], axis=1)
-        time = np.arange(1, entry.tasks + 1)
+        means = np.stack([history[:, i, : i + 1].mean(1) for i in range(row.tasks)], axis=1)
+        time = np.arange(1, row.tasks + 1)
     spread = means.std(0, ddof=1) if len(means) > 1 else np.zeros(means.shape[1])
     return time, means.mean(0), spread
 
 
-def _on_task(entry: Entry, task: int) -> tuple[Any, Any]:
-    mean = entry.matrices.mean(0)
-    if not entry.has_history:
-        return np.asarray([entry.tasks]), mean[-1:, task]
-    return np.arange(task + 1, entry.tasks + 1), mean[task:, task]
+def _on_task(row: Row, task: int) -> tuple[Any, Any]:
+    mean = row.matrices.mean(0)
+    if not row.has_history:
+        return np.asarray([row.tasks]), mean[-1:, task]
+    return np.arange(task + 1, row.tasks + 1), mean[task:, task]
 
 
-def _task_line(axes: Any, entry: Entry, task: int) -> None:
-    time, mean = _on_task(entry, task)
-    if not entry.has_history:
-        axes.axhline(mean[-1], color=colour(entry), linewidth=0.9, linestyle=line_style(entry), zorder=1.5)
+def _task_line(axes: Any, row: Row, task: int) -> None:
+    time, mean = _on_task(row, task)
+    if not row.has_history:
+        axes.axhline(mean[-1], color=colour(row), linewidth=0.9, linestyle=line_style(row), zorder=1.5)
         return
-    marks = _mark(entry, size=3.4) if entry.tasks <= 12 or len(time) == 1 else {}
-    axes.plot(time, mean, color=colour(entry), linestyle=line_style(entry), **{**marks, "linewidth": 1.3})
+    marks = _mark(row, size=3.4) if row.tasks <= 12 or len(time) == 1 else {}
+    axes.plot(time, mean, color=colour(row), linestyle=line_style(row), **{**marks, "linewidth": 1.3})
 
 
-def _mark(entry: Entry, size: float = 4.2) -> dict[str, Any]:
-    if not entry.has_history:
+def _mark(row: Row, size: float = 4.2) -> dict[str, Any]:
+    if not row.has_history:
         return {"linewidth": 1.0}
-    size = size * (0.82 if marker(entry) in "sD" else 1.0)  # squares look larger than discs
-    return {"marker": marker(entry), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.1 * size}
+    size = size * (0.82 if marker(row) in "sD" else 1.0)  # squares look larger than discs
+    return {"marker": marker(row), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.1 * size}
 
 
 def _time_axis(axes: Any, tasks: int, label: bool = True, ticks: int = 10) -> None:
@@ -137,7 +135,7 @@ def _accuracy_axis(axes: Any, low: float) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
 
 
-def _name_ends(axes: Any, ends: list[tuple[float, Entry]]) -> None:
+def _name_ends(axes: Any, ends: list[tuple[float, Row]]) -> None:
     """Each line bears its name at its end, moved apart where two would overlap."""
     low, high = axes.get_ylim()
     box = axes.get_position()
@@ -146,12 +144,12 @@ def _name_ends(axes: Any, ends: list[tuple[float, Entry]]) -> None:
     places = spread_out([value for value, _ in ends], gap=0.165 * (high - low) / tall, low=low, high=high)
     right = axes.get_xlim()[1]
     inch = (right - axes.get_xlim()[0]) / wide
-    for (value, entry), place in zip(ends, places, strict=True):
-        start = entry.tasks + 0.05 * inch if entry.has_history else right
+    for (value, row), place in zip(ends, places, strict=True):
+        start = row.tasks + 0.05 * inch if row.has_history else right
         path = ([start, right + 0.4 * LEADER * inch, right + 0.8 * LEADER * inch], [value, place, place])
-        axes.plot(*path, color=colour(entry), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
+        axes.plot(*path, color=colour(row), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
         place_x = right + LEADER * inch
-        axes.text(place_x, place, entry.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+        axes.text(place_x, place, row.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
     axes.set_xlim(right=right)
     axes.set_ylim(low, high)
 

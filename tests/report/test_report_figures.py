@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
@@ -7,6 +9,7 @@ import matplotlib
 import pytest
 
 from bcl.errors import InputError, UnknownNameError
+from bcl.learners import METHODS
 from bcl.report import (
     accuracy_comparison,
     accuracy_matrices,
@@ -15,9 +18,8 @@ from bcl.report import (
     as_svg,
     save_figures,
 )
-from bcl.report.colours import COLOURS
-from bcl.report.entries import ORDER, UPPER_BOUND, entries
-from bcl.report.palette import MARKERS, colour
+from bcl.report.grouping import from_results, rows_of
+from bcl.report.style import colour, marker
 from bcl.report.time_figures import spread_out
 
 ALL = (accuracy_comparison, accuracy_over_time, accuracy_matrices, accuracy_on_each_task)
@@ -62,20 +64,23 @@ def test_a_figure_is_of_one_benchmark(result):
 
 def test_files(result, tmp_path):
     runs = [result(), result(benchmark="../a b"), result(benchmark="../a-b")]
-    files = save_figures(runs, tmp_path / "new" / "place")
+    files = save_figures(from_results(runs), tmp_path / "new" / "place")
     assert len(files) == len(set(files)) == 3 * 4 * 2
     assert all(path.parent == tmp_path / "new" / "place" and path.is_file() for path in files)
     assert all(path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"<svg") for path in files)
     with pytest.raises(UnknownNameError, match="svg"):
-        save_figures(runs, tmp_path, ["sgv"])
+        save_figures(from_results(runs), tmp_path, ["sgv"])
 
 
 def test_every_method_has_its_own_look(result):
-    methods = {*ORDER, UPPER_BOUND}
-    assert set(COLOURS) == set(MARKERS) == methods
-    assert len(set(COLOURS.values())) == len(methods)
-    lighter = entries([result(config={"memory": memory}) for memory in (5, 50)])
-    assert colour(lighter[0]) == COLOURS["er"] != colour(lighter[1])
+    rows = {row.method: row for row in rows_of(result(method) for method in METHODS)}
+    assert len({colour(row) for row in rows.values()}) == len(METHODS)
+    assert len({(colour(row), marker(row)) for row in rows.values()}) == len(METHODS)
+    lighter = rows_of([result(config={"memory": memory}) for memory in (5, 50)])
+    assert colour(lighter[0]) == colour(rows["er"]) != colour(lighter[1])
+    unknown = [rows_of([result(name)])[0] for name in ("no.such.module:Class", "gone")]
+    assert all(re.fullmatch("#[0-9a-f]{6}", colour(row)) and marker(row) for row in unknown)
+    assert "no" not in sys.modules
 
 
 def test_names_at_the_ends_of_lines_do_not_overlap():

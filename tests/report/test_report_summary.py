@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bcl.errors import InputError
-from bcl.report import summarize
-from bcl.report.entries import best, entries
+from bcl.report import from_results, summarize
 
 
 def test_mean_and_sample_standard_deviation_by_hand(result):
@@ -62,10 +61,10 @@ def test_a_seed_counts_once(result):
 
 
 def test_the_upper_bound_is_never_the_best(results, result):
-    leader = best(entries(results))
+    leader = from_results(results).groups[0].best()
     assert leader is not None
     assert leader.method == "bcl-dual"
-    assert best(entries([result(), result("offline")])) is None
+    assert from_results([result(), result("offline")]).groups[0].best() is None
 
 
 def test_an_unfinished_result_is_refused(result):

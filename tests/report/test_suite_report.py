@@ -11,24 +11,24 @@ import pytest
 
 from bcl.cli import main
 from bcl.report import latex, sheet
-from bcl.report import suite_results as compare
-from bcl.report.suite_page import axis_figures, render
+from bcl.report.figures import figures_of
+from bcl.report.page import render
+from bcl.report.read import read_study
+from bcl.report.study import Study
 from bcl.report.tables import results_sheet, time_sheet
 
 
 @pytest.fixture
-def table(table_store: Path) -> compare.Comparison:
-    found = compare.read(table_store)
-    assert found is not None
-    return found
+def table(table_store: Path) -> Study:
+    return read_study(table_store)
 
 
-def by_label(comparison: compare.Comparison) -> dict[str, dict[str, str]]:
-    rows = csv.DictReader(io.StringIO(sheet.csv(results_sheet(comparison))))
+def by_label(study: Study) -> dict[str, dict[str, str]]:
+    rows = csv.DictReader(io.StringIO(sheet.csv(results_sheet(study))))
     return {row["method"]: row for row in rows}
 
 
-def test_ours_beside_the_published_figures(table: compare.Comparison) -> None:
+def test_ours_beside_the_published_figures(table: Study) -> None:
     rows = by_label(table)
     dual = rows["bcl-dual"]
     assert float(dual["acc_mean"]) == 67.5
@@ -42,7 +42,7 @@ def test_ours_beside_the_published_figures(table: compare.Comparison) -> None:
     assert rows["kdr"]["acc_paper_mean"] == "63.16"
 
 
-def test_missing_cells_say_so(table: compare.Comparison) -> None:
+def test_missing_cells_say_so(table: Study) -> None:
     text = sheet.markdown(results_sheet(table))
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
     assert "| missing |" in lines["gem"]
@@ -55,7 +55,7 @@ def test_missing_cells_say_so(table: compare.Comparison) -> None:
     assert page.count('class="missing"') == 3 * 4 + 4
 
 
-def test_bold_for_the_best_and_a_mark_for_what_is_behind_it(table: compare.Comparison) -> None:
+def test_bold_for_the_best_and_a_mark_for_what_is_behind_it(table: Study) -> None:
     text = sheet.markdown(results_sheet(table))
     assert "**67.50 ± 0.50**" in text
     assert "| 62.50 ± 0.50\\* |" in text, "er is 5.5 behind on every seed, give or take one"
@@ -66,11 +66,10 @@ def test_bold_for_the_best_and_a_mark_for_what_is_behind_it(table: compare.Compa
 
 def test_a_difference_by_luck_bears_no_mark(tmp_path: Path, make_suite) -> None:
     lines = [{"method": "er", "shifts": [0.0, 5.0, 1.0]}, {"method": "bcl-dual", "shifts": [3.0, 4.0, 2.0]}]
-    comparison = compare.read(make_suite(tmp_path, lines))
-    assert comparison is not None
-    rows = by_label(comparison)
+    study = read_study(make_suite(tmp_path, lines))
+    rows = by_label(study)
     assert float(rows["er"]["p"]) > 0.3
-    assert "\\*" not in sheet.markdown(results_sheet(comparison)).split("\n\n")[1]
+    assert "\\*" not in sheet.markdown(results_sheet(study)).split("\n\n")[1]
 
 
 def test_only_the_runs_of_the_plan_count(tmp_path: Path, make_suite, result) -> None:
@@ -78,12 +77,11 @@ def test_only_the_runs_of_the_plan_count(tmp_path: Path, make_suite, result) -> 
     stray = root / "er-seed0-old"
     stray.mkdir()
     (stray / "result.json").write_text(json.dumps(result("er", 0, -50.0)))
-    comparison = compare.read(root)
-    assert comparison is not None
-    assert float(by_label(comparison)["er"]["acc_mean"]) == 76.5
+    study = read_study(root)
+    assert float(by_label(study)["er"]["acc_mean"]) == 76.5
 
 
-def test_latex_is_well_formed_and_says_the_same(table: compare.Comparison) -> None:
+def test_latex_is_well_formed_and_says_the_same(table: Study) -> None:
     text = latex.latex(results_sheet(table))
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert body[0] == "\\begin{tabular}{l" + "r" * 12 + "}"
@@ -101,7 +99,7 @@ def test_latex_is_well_formed_and_says_the_same(table: compare.Comparison) -> No
     )
 
 
-def test_time_and_cost(table: compare.Comparison) -> None:
+def test_time_and_cost(table: Study) -> None:
     text = sheet.markdown(time_sheet(table))
     assert "| er | 1.5 s | 37.50 | 1.0 | 4.5 s |" in text
     assert "gem" not in text, "what was not run took no time"
@@ -113,20 +111,19 @@ def test_figure_2_has_a_curve_per_method_with_error_bars(tmp_path: Path, make_su
         for method in ("er", "bcl-dual")
         for size in (10, 20, 40)
     ]
-    comparison = compare.read(make_suite(tmp_path, lines, axis="memory"))
-    assert comparison is not None
-    page = render(comparison)
+    study = read_study(make_suite(tmp_path, lines, axis="memory"))
+    page = render(study)
     assert page.count("<svg") == 1
     assert 'aria-label="Final accuracy against memory slots per task on split-digits"' in page
     assert "er (memory=20)" in page
     from bcl.report.axis_figure import curves, draw
 
-    assert {label: [row.at for row in rows] for label, rows in curves(comparison.groups[0]).items()} == {
+    assert {label: [row.at for row in rows] for label, rows in curves(study.groups[0]).items()} == {
         "er": [10, 20, 40],
         "bcl-dual": [10, 20, 40],
     }
-    assert list(axis_figures(comparison)) == ["split-digits-memory"]
-    figure = draw(comparison.groups[0], "memory")
+    assert list(figures_of(study.groups[0], study.axis)) == ["memory"]
+    figure = draw(study.groups[0], "memory")
     assert figure is not None
     assert [bars.has_yerr for bars in figure.axes[0].containers] == [True, True]
 

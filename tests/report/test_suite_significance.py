@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from bcl.report.significance import holm, paired_p
+from bcl.report.statistics import holm, paired_p
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5, 15])

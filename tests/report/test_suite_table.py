@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bcl.report.suite_table import lines, print_status, summary
-from bcl.report.text import markdown
+from bcl.report import from_results, summarize
+from bcl.report.suite_table import print_status
 from bcl.studies.suite import load
 
 
@@ -82,19 +82,16 @@ def test_a_line_per_label_and_its_variant_only_among_its_own(result) -> None:
         for number, (method, memory, weight) in enumerate(settings)
     ]
     labels = {"0": ["bcl-dual", "small"], "1": ["bcl-dual"], "2": ["none"], "3": ["plain"], "4": ["none"]}
-    found = [(line["method"], line.get("label"), line.get("variant")) for line in lines(runs, labels)]
+    found = [(row.method, row.label) for row in from_results(runs, labels=labels).rows]
     assert found == [
-        ("er", "none", None),
-        ("er", "plain", None),
-        ("bcl-dual", None, "memory=10"),
-        ("bcl-dual", None, "memory=20"),
-        ("bcl-dual", "small", None),
-        ("bcl-dual", "none", None),
+        ("er", "none (er)"),
+        ("er", "plain"),
+        ("bcl-dual", "bcl-dual (memory=10)"),
+        ("bcl-dual", "bcl-dual (memory=20)"),
+        ("bcl-dual", "small"),
+        ("bcl-dual", "none (bcl-dual)"),
     ]
-    assert [row.split(" | ")[0] for row in markdown(lines(runs, labels)).splitlines()[4:]] == [
-        "| none (er)", "| plain", "| bcl-dual (memory=10)", "| bcl-dual (memory=20)", "| small", "| none (bcl-dual)",
-    ]  # fmt: skip
-    assert [(line["method"], line["variant"], line.get("label")) for line in summary(runs, labels)] == [
+    assert [(line["method"], line["variant"], line.get("label")) for line in summarize(runs, labels)] == [
         ("er", "memory=10", "plain"),
         ("er", "memory=20", "none"),
         ("bcl-dual", "distill=0, memory=10", "none"),

@@ -1,4 +1,4 @@
-"""Is a method really behind the best, or was it luck? Seeds are paired: the same seed is the same stream."""
+"""Means over seeds, and whether a method is really behind the best. Seeds are paired: one seed is one stream."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 LEVEL = 0.05
+
+
+def mean_and_std(values: Sequence[float | None]) -> dict[str, float] | None:
+    """The sample standard deviation (n - 1), 0 for a single value; None where a value is missing.
+
+    >>> mean_and_std([1.0, 2.0, 3.0])
+    {'mean': 2.0, 'std': 1.0}
+    """
+    present = [value for value in values if value is not None]
+    if not present or len(present) < len(values):
+        return None
+    return {"mean": float(np.mean(present)), "std": float(np.std(present, ddof=1)) if len(present) > 1 else 0.0}
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
@@ -20,7 +32,7 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float |
         return None
     gaps = np.asarray([first[seed] - second[seed] for seed in seeds])
     spread = gaps.std(ddof=1)
-    if spread < 1e-12:  # every seed differs alike: no luck in it
+    if spread < 1e-12:  # every seed differs by the same amount
         return 1.0 if abs(gaps.mean()) < 1e-12 else 0.0
     from scipy.stats import t
 

@@ -1,0 +1,115 @@
+"""From a directory of runs to a study: against the plan of the suite that was run into it, where there is one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bcl.errors import DamagedFileError, InputError, MissingDataError, first_line
+from bcl.report.grouping import check, from_results, latest, show
+from bcl.report.paper import published
+from bcl.report.study import Group, Result, Row, Study
+from bcl.runs.store import read_result
+from bcl.studies.plan import read_record
+
+Runs = Mapping[str, Result]  # by id
+
+
+def read_study(root: Path, title: str = "") -> Study:
+    """The runs in a directory as they are now. A result that cannot be read is one of the study's problems."""
+    results, problems = _scan(root)
+    record = read_record(root)
+    if record is not None:
+        return _from_record(root, record, {str(run.get("id")): run for run in results}, problems)
+    if problems and not results:
+        raise DamagedFileError(problems[0])
+    if not results:
+        raise InputError(f"{root} holds no complete run; `bcl run ... --out {root}` makes some")
+    return replace(from_results(results, title), problems=tuple(problems))
+
+
+def _scan(root: Path) -> tuple[list[Result], list[str]]:
+    if not root.is_dir():
+        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
+    results: list[Result] = []
+    problems = []
+    for path in sorted(root.rglob("result.json")):
+        try:
+            results.append(read_result(path))
+        except DamagedFileError as error:
+            problems.append(first_line(error))
+    return results, problems
+
+
+def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Sequence[str]) -> Study:
+    figures = published(record["published"])
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    labels: dict[str, list[str]] = {}
+    for line in record["lines"]:
+        by_group.setdefault(line["group"], []).append(line)
+        for id in line["runs"]:
+            labels.setdefault(id, []).append(line["label"])
+    groups = []
+    for name, lines in by_group.items():
+        rows = _rows(root, lines, runs, figures.get(name, {}), record["axis"])
+        groups.append(Group(name, lines[0]["benchmark"], lines[0]["scenario"], rows))
+    return Study(
+        title=record["title"],
+        groups=tuple(groups),
+        results=tuple(runs[id] for id in labels if id in runs),
+        labels={id: list(dict.fromkeys(names)) for id, names in labels.items()},
+        problems=tuple(problems),
+        unplanned=tuple(run for id, run in runs.items() if id not in labels),
+        is_suite=True,
+        about=record["about"],
+        axis=record["axis"],
+    )
+
+
+def _rows(
+    root: Path,
+    lines: Sequence[dict[str, Any]],
+    runs: Runs,
+    figures: Mapping[str, Mapping[str, list[float]]],
+    axis: str,
+) -> tuple[Row, ...]:
+    labels = Counter(line["label"] for line in lines)
+    index: Counter[str] = Counter()
+    rows = []
+    for line in lines:
+        label, method = line["label"], line["method"]
+        settings = {**line["settings"], **(line.get("set") or {})}
+        if labels[label] > 1:
+            label += f" ({', '.join(f'{name}={show(name, value)}' for name, value in settings.items())})"
+        own = [runs[id] for id in line["runs"] if id in runs]
+        for run in own:
+            check(run)
+        kept, others = latest(own)
+        rows.append(
+            Row(
+                benchmark=line["benchmark"],
+                scenario=line["scenario"],
+                method=method,
+                label=label,
+                found=kept,
+                index=index[method],
+                left_out=others,
+                seeds=line["seeds"],
+                missing=_missing(root, line),
+                published=figures.get(line["label"], {}),
+                at=settings.get(axis) if axis else None,
+            )
+        )
+        index[method] += not axis  # a shade each, save where they are points of one curve
+    return tuple(rows)
+
+
+def _missing(root: Path, line: Mapping[str, Any]) -> str:
+    if line["problem"]:
+        return "no data"
+    if any((root / id / "error.json").exists() for id in line["runs"]):
+        return "failed"
+    return "damaged" if any((root / id / "result.json").exists() for id in line["runs"]) else "missing"
