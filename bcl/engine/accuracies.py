@@ -60,7 +60,9 @@ class Accuracies:
             return Graph(passes)
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             self.capturable = False
-            logging.getLogger("bcl").warning(f"evaluation is not captured, and slower, because of {first_line(reason)}")
+            logging.getLogger("bcl").warning(
+                "evaluation is not captured, and slower, because of %s", first_line(reason)
+            )
             return None
 
 
