@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bcl.report.entries import UPPER_BOUND, Entry, Result, show
-from bcl.report.paper import published
 from bcl.report.significance import holm, paired_p
 from bcl.runs.store import read_result
 from bcl.studies.plan import read_record
+from bcl.studies.published import published
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import bcl
 from bcl.errors import InputError, unknown
+from bcl.names import slug
 from bcl.runs.precision import PRECISIONS
 from bcl.runs.presets import preset
 from bcl.streams import SCENARIOS, benchmark
@@ -97,7 +98,7 @@ class RunConfig:
         own = {key: value for key, value in asdict(self).items() if key != "data" or value}
         whole = {**own, "bcl": bcl.__version__, "source": source_digest(inspect.getfile(method(self.method)))}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-        return f"{self.method}-seed{self.seed}-{digest[:12]}"
+        return f"{slug(self.method)}-seed{self.seed}-{digest[:12]}"
 
     @property
     def command(self) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from bcl.engine.position import Interrupted
+from bcl.loading import portable
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
@@ -81,9 +82,9 @@ def take_in(
         if not isinstance(outcome, BaseException):
             results[i] = outcome
         elif on_failure is None:
-            raise outcome
+            raise portable(outcome)
         else:
-            on_failure(i, outcome)
+            on_failure(i, portable(outcome))
 
 
 def _in_this_process(

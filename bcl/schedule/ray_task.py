@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import UserError
+from bcl.loading import portable
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
@@ -58,8 +58,10 @@ def work(job: Job, runs: Sequence[tuple[int, RunConfig]], board: Any) -> list[An
     outcomes = side_by_side(configs, range(len(configs)), store, **options)
     for place, outcome in outcomes:
         index, config = runs[place]
-        failed = isinstance(outcome, BaseException)
-        answers.append((index, "failed", _told(outcome)) if failed else _done(index, config, outcome, store, shared))
+        if isinstance(outcome, BaseException):
+            answers.append((index, "failed", portable(outcome)))
+        else:
+            answers.append(_done(index, config, outcome, store, shared))
     return answers
 
 
@@ -69,14 +71,9 @@ def _one(index: int, config: RunConfig, store: RunStore, options: dict[str, Any]
     except Busy:
         return index, "busy", None
     except Exception as error:
-        return index, "failed", _told(error)
+        return index, "failed", portable(error)
 
 
 def _done(index: int, config: RunConfig, result: Any, store: RunStore, shared: bool) -> Answer:
     files = {} if shared else {path.name: path.read_bytes() for path in store.directory(config).iterdir()}
     return index, "done", (result, files)
-
-
-def _told(error: Any) -> Exception:
-    """An error that every machine can read."""
-    return error if isinstance(error, UserError) else RuntimeError(f"{type(error).__name__}: {error}")

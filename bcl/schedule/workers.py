@@ -17,6 +17,7 @@ from typing import Any
 
 from bcl.engine.position import Interrupted
 from bcl.errors import UserError
+from bcl.loading import portable
 from bcl.processes import deaf, on_ctrl_c
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
@@ -155,8 +156,6 @@ def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, s
         except Interrupted:
             return
         except Exception as error:
-            # A user's mistake is its own words; of any other error the whole story is in the run's error.json.
-            told = isinstance(error, UserError)
-            answer = ("failed", error if told else RuntimeError(f"{type(error).__name__}: {error}"))
+            answer = ("failed", portable(error))  # the whole story is in the run's error.json
         with contextlib.suppress(OSError):
             line.send(answer)

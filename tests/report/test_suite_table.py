@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bcl.report.suite_table import lines, print_status, summary
+from bcl.cli.status_table import print_status
+from bcl.report.suite_table import lines, summary
 from bcl.report.text import markdown
 from bcl.studies.suite import load
 
