@@ -1,4 +1,4 @@
-"""Code of the user's: a network or a method that is named `module:attribute`, and the line in it where an error arose."""
+"""Code of the user's: a network or a method that is named `module:attribute`, and the line that an error came from."""
 
 from __future__ import annotations
 

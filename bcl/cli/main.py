@@ -56,7 +56,7 @@ def options(
 
 
 class _Plainly(logging.Handler):
-    """What the rooms below log, as lines on standard error: at this moment's, which a progress bar may have replaced."""
+    """What the rooms below log, as lines on standard error (as it is now: a progress bar may have replaced it)."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(record.getMessage(), file=sys.stderr, flush=True)

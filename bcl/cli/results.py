@@ -24,7 +24,8 @@ def finish(outcome: Outcome, as_json: bool) -> None:
         from bcl.report.text import table
 
         Console().print(table(lines(outcome.results, outcome.labels)))
-    print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
+    if outcome.results:
+        print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
     if outcome.failures:
         raise typer.Exit(1)
 
