@@ -18,9 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from bcl.ops import dispatch as kernels
 from bcl.engine.capture import Graph
 from bcl.nets import ResNet18, batch_groups
+from bcl.ops import dispatch as kernels
 from bcl.runs.precision import set_precision
 from bcl.schedule.step_timing import timed
 

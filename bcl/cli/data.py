@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
-import sys
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bcl.cli.options import Json
+
 app = typer.Typer(help="The cache of data sets: what is there, fetch, import, verify.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist, cifar10, cifar100, cub, miniimagenet or resnet18.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
 @app.command()
@@ -27,24 +25,22 @@ def status(json_: Json = False) -> None:
     if json_:
         print(json.dumps({"cache": str(inventory.root()), "data": rows}))
     else:
-        inventory.show(rows)
+        _show(rows)
 
 
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(metavar="PATH")], json_: Json = False) -> None:
     """Read a data set, or the pretrained weights, from files that you have."""
-    with _orderly():
-        about = _import(name, path)
-    _print(about, json_)
+    _print(_import(name, path), json_)
 
 
 @app.command()
 def fetch(name: Name, json_: Json = False) -> None:
     """Download a data set, or the pretrained weights, from its public home, and import it."""
+    from bcl.cli.progress import progress
     from bcl.data.fetch import downloaded
-    from bcl.data.progress import progress
 
-    with _orderly(), contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         with progress(f"downloading {name}") as report:
             path = stack.enter_context(downloaded(name, report))
         about = _import(name, path, _home(name))
@@ -54,8 +50,8 @@ def fetch(name: Name, json_: Json = False) -> None:
 @app.command()
 def verify(names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]")] = None, json_: Json = False) -> None:
     """Recompute checksums; of everything in the cache where no name is given."""
+    from bcl.cli.progress import progress
     from bcl.data import cache, inventory
-    from bcl.data.progress import progress
 
     checked = {}
     for name in names or inventory.cached_names():
@@ -71,7 +67,7 @@ def verify(names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]"
 
 
 def _import(name: str, path: Path, source: str = "") -> dict[str, Any]:
-    from bcl.data.progress import progress
+    from bcl.cli.progress import progress
     from bcl.data.sets import RESNET18
 
     if name == RESNET18:
@@ -99,22 +95,35 @@ def _print(about: dict[str, Any], as_json: bool) -> None:
     print(f"{about['name']}: {counts}{resized}, from {about['source']} ({about['kind']})")
 
 
-@contextlib.contextmanager
-def _orderly() -> Iterator[None]:
-    """A polite request to end (SIGTERM) cleans up like Ctrl-C does."""
+def _show(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
 
-    def leave(*_: object) -> None:
-        raise SystemExit(143)
+    from bcl.data.cache import root
 
-    try:
-        before = signal.signal(signal.SIGTERM, leave)
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
-        yield
-    except KeyboardInterrupt:
-        print("bcl: stopped; the cache is as it was", file=sys.stderr)
-        raise SystemExit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    table = Table(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
+    for column in ("name", "train", "test", "classes", "shape", "MiB", "from", "date"):
+        right = column in ("train", "test", "classes", "MiB")
+        wraps = column in ("name", "from")  # where the line is short, numbers, shapes and dates stay whole
+        table.add_column(column, justify="right" if right else "left", no_wrap=not wraps, overflow="fold")
+    for row in rows:
+        if not row["present"]:
+            table.add_row(row["name"], "-", "-", "-", "-", "-", "damaged" if "problem" in row else "missing", "")
+            continue
+        counts = row["counts"]
+        table.add_row(
+            row["name"],
+            *(f"{counts[split]:,}" if split in counts else "" for split in ("train", "test")),
+            str(row["classes"] or ""),
+            "x".join(map(str, row["shape"])),
+            f"{row['bytes'] / 2**20:,.0f}",
+            row["kind"],
+            row["date"][:10],
+        )
+    console = Console()
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}  # paths and commands stay whole
+    console.print(f"cache: {root()}", **plain)
+    console.print(table)
+    for row in rows:
+        if not row["present"]:
+            console.print(row.get("problem") or f"{row['name']} is missing: {row['hint']}", **plain)

@@ -4,40 +4,66 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import TracebackType
+from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+EVERY = 5.0  # seconds between two plain lines
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Of one piece of work: called with (done, in all). Nothing is said of what is quick."""
+    with _bars() or nullcontext() as bars:
+        bar = None if bars is None else bars.add_task(label, total=None, rate="")
+        said = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            nonlocal said
+            if bars is not None:
+                bars.update(bar, completed=done, total=total)
+            elif time.monotonic() - said >= EVERY:
+                said = time.monotonic()
+                print(f"{label}: {100 * done / max(total, 1):.0f} %", file=sys.stderr, flush=True)
+
+        yield report
+
+
+def _bars() -> Any:
+    """Bars for a terminal; None where there is none."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", justify="right"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 class Watch:
-    """Called with (index of the run, steps done, steps in all). Standard output is for results: what networks print
-    meanwhile goes to standard error."""
+    """Of many runs: called with (index of the run, steps done, steps in all). Standard output is for results: what
+    networks print meanwhile goes to standard error."""
 
-    def __init__(self, labels: Sequence[str], every: float = 5.0):
+    def __init__(self, labels: Sequence[str], every: float = EVERY):
         self.labels, self.every = labels, every
-        self.done = [0] * len(labels)
-        self.total = [0] * len(labels)
-        self.started = self.spoke = time.monotonic()
+        self.done, self.total = [0] * len(labels), [0] * len(labels)
+        self.started = self.said = time.monotonic()
         self.first: int | None = None
-        self.bars: Progress | None = None
-        self.ids: dict[int, TaskID] = {}
+        self.bars: Any = None
+        self.ids: dict[int, Any] = {}
         self.elsewhere = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> Watch:
         self.elsewhere.__enter__()
-        if sys.stderr.isatty():
-            self.bars = Progress(
-                TextColumn("{task.description}", justify="right"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+        self.bars = _bars()
+        if self.bars is not None:
             self.bars.start()
         return self
 
@@ -60,8 +86,8 @@ class Watch:
             rate = self.bars.tasks[self.ids[index]].speed
             text = f"{rate:,.0f} steps/s" if rate else ""
             self.bars.update(self.ids[index], completed=done, rate=text, visible=done < total)
-        elif now - self.spoke >= self.every or (done == total and now - self.spoke >= 1.0):
-            self.spoke = now
+        elif now - self.said >= self.every or (done == total and now - self.said >= 1.0):
+            self.said = now
             complete = sum(d == n > 0 for d, n in zip(self.done, self.total, strict=True))
             rate = (sum(self.done) - self.first) / max(now - self.started, 1e-9)
             print(

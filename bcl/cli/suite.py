@@ -1,48 +1,43 @@
-"""`bcl suite`: parse, call, print."""
+"""`bcl suite`: many runs as one file."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bcl.errors import InputError
-
-if TYPE_CHECKING:
-    from bcl.studies.run_suite import Outcome
+from bcl.cli import options as given
 
 app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="E.g. paper/table1, digits, or the path of a YAML file.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds 0 to N-1, instead of what the suite says.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: runs/NAME].")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
-Workers = Annotated[int | None, typer.Option("--workers", help="Runs at once [default: cores].")]
-Precision = Annotated[str | None, typer.Option("--precision", help="As in `bcl run`.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", callback=given.count, help="Seeds 0 to N-1, instead of what the suite says.")
+]
 
 
 @app.command()
 def show(
-    name: Name, seeds: Seeds = None, out: Out = None, device: Device = "auto", workers: Workers = None,
-    precision: Precision = None, json_: Json = False,
+    name: Name, seeds: Seeds = None, out: given.Out = None, device: given.Device = "auto",
+    workers: given.Workers = None, precision: given.PrecisionOrNot = None, json_: given.Json = False,
 ) -> None:  # fmt: skip
     """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
-    from bcl.studies import run_suite as suite_command
+    from bcl.runs.store import RunStore
+    from bcl.studies.plan import plan
+    from bcl.studies.status import Status
+    from bcl.studies.suite import load
 
-    workers = _count("workers", workers)
-    status = suite_command.show(
-        name, seeds=_count("seeds", seeds), out=out, device=device, workers=workers, precision=precision
-    )
+    suite = load(name, seeds)
+    planned = plan(suite, device, **_overrides(precision))
+    status = Status(suite, planned, RunStore(_place(name, out)), device, workers).to_json()
     if json_:
-        print(json.dumps(status.to_json()))
+        print(json.dumps(status))
         return
-    from bcl.report.suite_table import print_status
+    from bcl.cli.status_table import print_status
 
-    print_status(status.to_json())
+    print_status(status)
 
 
 @app.command()
@@ -51,50 +46,42 @@ def run(
     engine: Annotated[str, typer.Option("--engine", help="local, or ray: many machines.")] = "local",
     address: Annotated[str | None, typer.Option("--address", help="Of a Ray cluster [default: a local one].")] = None,
     seeds: Seeds = None,
-    out: Out = None,
-    device: Device = "auto",
-    workers: Workers = None,
-    precision: Precision = None,
-    save_every: Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")] = 60.0,
+    out: given.Out = None,
+    fresh: given.Fresh = False,
+    device: given.Device = "auto",
+    workers: given.Workers = None,
+    precision: given.PrecisionOrNot = None,
+    save_every: given.SaveEvery = 60.0,
     log: Annotated[str, typer.Option("--log", help="tensorboard: live curves in DIR/tensorboard.")] = "",
-    json_: Json = False,
+    json_: given.Json = False,
 ) -> None:
     """Run what is missing of a suite. Stop it when you like: the same command goes on."""
-    from bcl.studies import run_suite as suite_command
+    from bcl.cli.progress import Watch
+    from bcl.cli.results import finish
+    from bcl.studies.run_suite import run_suite
+    from bcl.studies.suite import load
 
-    outcome = suite_command.run(
-        name,
-        seeds=_count("seeds", seeds),
-        out=out,
+    outcome = run_suite(
+        load(name, seeds),
+        _place(name, out),
+        device=device,
+        workers=workers,
+        resume=not fresh,
+        save_every=save_every,
         engine=engine,
         address=address,
-        device=device,
-        workers=_count("workers", workers),
-        save_every=save_every,
-        log=log,
-        precision=precision,
+        live=log,
+        options=_overrides(precision),
+        watch=Watch,
     )
-    _print(outcome, json_)
-    if outcome.failures:
-        raise typer.Exit(1)
+    finish(outcome, json_)
 
 
-def _print(outcome: Outcome, as_json: bool) -> None:
-    from bcl import report
-
-    if as_json:
-        told = [{"run": what, "error": why} for what, why in outcome.failures]
-        print(json.dumps({**report.as_json(outcome.results, outcome.labels), "failures": told}))
-    elif outcome.results:
-        from rich.console import Console
-
-        Console().print(report.table(report.from_results(outcome.results, labels=outcome.labels)))
-    for what, why in outcome.failures:
-        print(f"bcl: not done: {what}: {why}", file=sys.stderr)
-    print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
+def _overrides(precision: str | None) -> dict[str, Any]:
+    return {} if precision is None else {"precision": precision}
 
 
-def _count(name: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise InputError(f"{name} must be at least 1, not {value}")
-    return value
+def _place(name: str, out: Path | None) -> Path:
+    """Where a suite's runs are kept: runs/<name>."""
+    path = Path(name)
+    return out or Path("runs") / (path.stem if path.suffix in (".yaml", ".yml") else name)

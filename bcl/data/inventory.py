@@ -9,7 +9,7 @@ from bcl.data.cache import root
 from bcl.data.sets import RESNET18, SETS, how_to_get
 from bcl.errors import UserError, unknown
 
-__all__ = ["cached_names", "check_name", "root", "show", "status"]
+__all__ = ["cached_names", "check_name", "root", "status"]
 
 
 def cached_names() -> list[str]:
@@ -48,35 +48,3 @@ def status() -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="dim", pad_edge=False, collapse_padding=True)
-    for column in ("name", "train", "test", "classes", "shape", "MiB", "from", "date"):
-        right = column in ("train", "test", "classes", "MiB")
-        wraps = column in ("name", "from")  # where the line is short, numbers, shapes and dates stay whole
-        table.add_column(column, justify="right" if right else "left", no_wrap=not wraps, overflow="fold")
-    for row in rows:
-        if not row["present"]:
-            table.add_row(row["name"], "-", "-", "-", "-", "-", "damaged" if "problem" in row else "missing", "")
-            continue
-        counts = row["counts"]
-        table.add_row(
-            row["name"],
-            *(f"{counts[split]:,}" if split in counts else "" for split in ("train", "test")),
-            str(row["classes"] or ""),
-            "x".join(map(str, row["shape"])),
-            f"{row['bytes'] / 2**20:,.0f}",
-            row["kind"],
-            row["date"][:10],
-        )
-    console = Console()
-    plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}  # paths and commands stay whole
-    console.print(f"cache: {root()}", **plain)
-    console.print(table)
-    for row in rows:
-        if not row["present"]:
-            console.print(row.get("problem") or f"{row['name']} is missing: {row['hint']}", **plain)

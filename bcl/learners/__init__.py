@@ -1,11 +1,13 @@
-"""One file per algorithm. A new method is one file and one line here."""
+"""One file per algorithm, and how a method is found by its name."""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, cast
 
-from bcl.errors import unknown
+from bcl.errors import InputError, unknown
+from bcl.loading import load
 
 if TYPE_CHECKING:
     from bcl.learners.base import Learner
@@ -31,10 +33,37 @@ METHODS: dict[str, str] = {
 }
 
 
-def method(name: str) -> type[Learner]:
-    """The learner class of a method."""
+def installed_methods() -> dict[str, EntryPoint]:
+    """Those that other packages bring: entry points of the group `bcl.methods`, name = "module:Class"."""
+    return {point.name: point for point in entry_points(group="bcl.methods") if point.name not in METHODS}
+
+
+def check_method(name: str) -> None:
+    """Raise where there is no such method. Those of the package are not imported for that."""
     if name not in METHODS:
-        raise unknown("method", name, METHODS)
-    module, _, attribute = METHODS[name].partition(":")
-    learner: type[Learner] = getattr(importlib.import_module(module), attribute)
-    return learner
+        method(name)
+
+
+def method(name: str) -> type[Learner]:
+    """The class of a method: of this package, of an installed one, or the user's own, named `module:Class`."""
+    if name in METHODS:
+        module, _, attribute = METHODS[name].partition(":")
+        return cast("type[Learner]", getattr(importlib.import_module(module), attribute))
+    installed = installed_methods()
+    if ":" not in name and name not in installed:
+        raise unknown("method", name, (*METHODS, *installed, "module:Class"))
+    return _checked(name, load(installed[name].value if name in installed else name, "method", "class"))
+
+
+def _checked(name: str, found: Any) -> type[Learner]:
+    from bcl.learners.base import Learner
+    from bcl.learners.hyper import HyperParameters
+
+    if not isinstance(found, type) or not issubclass(found, Learner):
+        raise InputError(f"method {name} is not a subclass of bcl.Learner")
+    hyper = getattr(found, "Hyper", None)
+    if not isinstance(hyper, type) or not issubclass(hyper, HyperParameters):
+        raise InputError(f"method {name} has no `Hyper`: the class of its hyper-parameters")
+    if found.step is Learner.step:
+        raise InputError(f"method {name} has no `step(self, x, y, t)`")
+    return found

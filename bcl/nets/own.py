@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -14,26 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from bcl.errors import InputError, first_line
+from bcl.errors import InputError, UserError, first_line
+from bcl.loading import describe, load
 from bcl.streams import Setting
 
 
 def find(name: str) -> Callable[[Setting], Any]:
-    """The function; modules are looked for in the working directory as well."""
-    module_name, _, function = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        with redirect_stdout(sys.stderr):  # it may print; standard output is for results
-            module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"--net {name}: cannot import {module_name} ({error})") from error
-    except Exception as error:
-        raise InputError(f"--net {name}: importing {module_name} failed ({type(error).__name__}: {error})") from error
-    made = getattr(module, function, None)
-    if not callable(made):
-        raise InputError(f"--net {name}: {module_name} has no function '{function}'")
-    return made  # type: ignore[no-any-return]
+    """The function."""
+    return load(name, "--net", "function")  # type: ignore[no-any-return]
 
 
 def make(name: str, setting: Setting) -> nn.Module:
@@ -41,10 +27,10 @@ def make(name: str, setting: Setting) -> nn.Module:
     try:
         with redirect_stdout(sys.stderr):
             net = find(name)(setting)
-    except InputError:
+    except UserError:
         raise
     except Exception as error:
-        raise InputError(f"--net {name} failed ({type(error).__name__}: {error})") from error
+        raise InputError(f"--net {name} failed ({describe(error)})") from error
     if not isinstance(net, nn.Module):
         raise InputError(f"--net {name} returned {type(net).__name__}, not a torch.nn.Module")
     was_training = net.training

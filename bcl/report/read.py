@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import DamagedFileError, InputError, MissingDataError, first_line
+from bcl.errors import DamagedFileError, InputError
 from bcl.report.grouping import check, from_results, latest, show
-from bcl.report.paper import published
 from bcl.report.study import Group, Result, Row, Study
-from bcl.runs.store import read_result
+from bcl.runs.result import find_results
 from bcl.studies.plan import read_record
+from bcl.studies.published import published
 
 Runs = Mapping[str, Result]  # by id
 
 
 def read_study(root: Path, title: str = "") -> Study:
     """The runs in a directory as they are now. A result that cannot be read is one of the study's problems."""
-    results, problems = _scan(root)
+    results, problems = find_results(root)
     record = read_record(root)
     if record is not None:
         return _from_record(root, record, {str(run.get("id")): run for run in results}, problems)
@@ -29,19 +29,6 @@ def read_study(root: Path, title: str = "") -> Study:
     if not results:
         raise InputError(f"{root} holds no complete run; `bcl run ... --out {root}` makes some")
     return replace(from_results(results, title), problems=tuple(problems))
-
-
-def _scan(root: Path) -> tuple[list[Result], list[str]]:
-    if not root.is_dir():
-        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
-    results: list[Result] = []
-    problems = []
-    for path in sorted(root.rglob("result.json")):
-        try:
-            results.append(read_result(path))
-        except DamagedFileError as error:
-            problems.append(first_line(error))
-    return results, problems
 
 
 def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Sequence[str]) -> Study:

@@ -14,6 +14,7 @@ from typing import Any
 
 import bcl
 from bcl.errors import InputError, unknown
+from bcl.names import slug
 from bcl.runs.identity import code_digest
 from bcl.runs.precision import PRECISIONS
 from bcl.runs.presets import preset
@@ -102,7 +103,7 @@ class RunConfig:
         own = {key: value for key, value in asdict(self).items() if key != "data" or value}
         whole = {**own, "bcl": bcl.__version__, "code": self.code}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-        return f"{re.sub(r'[^a-zA-Z0-9.+_-]+', '-', self.method)}-seed{self.seed}-{digest[:12]}"
+        return f"{slug(self.method)}-seed{self.seed}-{digest[:12]}"
 
     @property
     def command(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import bcl
-from bcl.errors import DamagedFileError, InputError, first_line
+from bcl.errors import DamagedFileError, InputError, UserError, first_line
+from bcl.loading import authors_line, describe
 from bcl.metrics import all_metrics
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
@@ -68,10 +69,11 @@ def try_out(config: RunConfig) -> None:
     """Make a run's learner, so that a mistake shows before anything is written."""
     try:
         learner_of(config, stream_of(config).setting, "cpu")
-    except (MemoryError, RuntimeError, TypeError) as error:  # of torch; memories that are too large, most often
-        raise InputError(
-            f"{config.method} with {config.memory} slots per task cannot be made: {first_line(error)}"
-        ) from error
+    except UserError:
+        raise
+    except Exception as error:  # memories that are too large, most often; or a mistake in the user's own method
+        reason = describe(error) if authors_line(error) else first_line(error)
+        raise InputError(f"{config.method} with {config.memory} slots per task cannot be made: {reason}") from error
 
 
 def learner_of(config: RunConfig, setting: Any, device: Any) -> Any:
@@ -102,7 +104,7 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
         try:
             member.position = engine.Position.from_json(engine.load(learner, checkpoint, run=run))
         except (DamagedFileError, InputError) as error:
-            raise DamagedFileError(f"{error}; delete {checkpoint} to start this run anew") from error
+            raise DamagedFileError(f"{error}; use --fresh to start this run anew") from error
     return member
 
 

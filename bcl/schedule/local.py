@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from bcl.engine.position import Interrupted
 from bcl.errors import DamagedFileError
+from bcl.loading import portable
 from bcl.processes import cores, stop_signals
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
@@ -92,6 +93,6 @@ def _take(outcomes: Iterable[tuple[int, Outcome]], results: dict[int, Result], o
         if not isinstance(outcome, BaseException):
             results[i] = outcome
         elif on_failure is None:
-            raise outcome
+            raise portable(outcome)
         else:
-            on_failure(i, outcome)
+            on_failure(i, portable(outcome))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import UserError
+from bcl.loading import portable
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
@@ -61,8 +61,7 @@ def work(job: Job, runs: Sequence[tuple[int, RunConfig]], board: Any) -> list[An
         if isinstance(outcome, Busy):
             answers.append((indices[place], "busy", None))
         elif isinstance(outcome, BaseException):
-            told = outcome if isinstance(outcome, UserError) else RuntimeError(f"{type(outcome).__name__}: {outcome}")
-            answers.append((indices[place], "failed", told))  # an error that every machine can read
+            answers.append((indices[place], "failed", portable(outcome)))
         else:
             where = store.directory(configs[place])
             files = {} if shared else {path.name: path.read_bytes() for path in where.iterdir()}

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from bcl.errors import InputError
+from bcl.names import slug
 from bcl.runs.config import RunConfig
 from bcl.runs.store import RunStore
 
@@ -63,7 +64,7 @@ class Live:
     def _write(self, index: int, entries: Sequence[dict[str, Any]]) -> None:
         config = self.configs[index]
         if index not in self.writers:
-            where = self.root / f"{config.benchmark}-{config.scenario}".replace(":", "-").replace("/", "-") / config.id
+            where = self.root / slug(f"{config.benchmark}-{config.scenario}") / config.id
             if where.exists():
                 shutil.rmtree(where)  # it was begun before: the log has all of it, and a point is drawn once
             self.writers[index] = self.make(str(where))

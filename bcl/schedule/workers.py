@@ -16,6 +16,7 @@ from typing import Any
 
 from bcl.engine.position import Interrupted
 from bcl.errors import UserError
+from bcl.loading import portable
 from bcl.processes import STOP_SIGNALS, set_sigint, sigint_blocked
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
@@ -127,8 +128,6 @@ def _serve(line: Connection, store: RunStore, options: RunOptions, stop: Any, pa
         except Interrupted:
             return
         except Exception as error:
-            # A user's mistake explains itself; the traceback of any other error is in the run's error.json.
-            told = isinstance(error, UserError)
-            answer = ("failed", error if told else RuntimeError(f"{type(error).__name__}: {error}"))
+            answer = ("failed", portable(error))  # the whole story is in the run's error.json
         with contextlib.suppress(OSError):
             line.send(answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,27 +46,35 @@ def _planned(suite: Suite, line: Line, device: str, options: dict[str, Any]) -> 
         # A seed changes nothing but the seed: the rest is resolved once, which for many seeds of large data matters.
         settings = {**line.options, **options}
         first = RunConfig.resolve(
-            line.benchmark, line.method, 0, device=device, overrides=dict(line.overrides), **settings
+            line.benchmark, line.method, line.first_seed, device=device, overrides=dict(line.overrides), **settings
         )
     except MissingDataError as error:
         return Planned(line, (), str(error))
     except UserError as error:
-        raise InputError(f"suite {suite.name}, {line.group}, {line.label}: {error}") from error
-    return Planned(line, tuple(replace(first, seed=seed) for seed in range(line.seeds)))
+        raise InputError(f"{place(suite, line)}{error}") from error
+    seeds = range(line.first_seed, line.first_seed + line.seeds)
+    return Planned(line, tuple(replace(first, seed=seed) for seed in seeds))
 
 
-def unique(planned: list[Planned]) -> list[RunConfig]:
+def place(suite: Suite, line: Line) -> str:
+    """The beginning of a sentence about a mistake: which line it is in, where there is more than one."""
+    if suite.name:
+        return f"suite {suite.name}, {line.group}, {line.label}: "
+    return f"{line.label}: " if len(suite.lines) > 1 else ""
+
+
+def unique(planned: Sequence[Planned]) -> list[RunConfig]:
     """Every run once, though two lines share it."""
     return list({config.id: config for one in planned for config in one.configs}.values())
 
 
-def labels(planned: list[Planned]) -> dict[str, list[str]]:
-    """What the suite calls every run, by its id: the labels of the lines that it belongs to, in the file's order."""
+def labels(lines: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:
+    """What a suite calls every run, by its id, from every line's label and runs: in the file's order."""
     found: dict[str, list[str]] = {}
-    for one in planned:
-        for config in one.configs:
-            names = found.setdefault(config.id, [])
-            names += [one.line.label] if one.line.label not in names else []
+    for label, runs in lines:
+        for id in runs:
+            names = found.setdefault(id, [])
+            names += [label] if label not in names else []
     return found
 
 

@@ -1,173 +1,127 @@
-"""`bcl suite show` and `bcl suite run`."""
+"""The one way in which runs are made: plan, check, run what is missing. `bcl run` is a suite of one block."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bcl.cli.progress import Watch
-from bcl.cli.run_command import check_seconds, pick_device
-from bcl.errors import InputError, unknown
-from bcl.processes import cores
+from bcl.errors import InputError, MissingDataError, UserError, unknown
 from bcl.runs.config import RunConfig
+from bcl.runs.execute import try_out
 from bcl.runs.options import Report, RunOptions
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
 from bcl.studies.estimate import Estimate
-from bcl.studies.plan import Planned, labels, plan, save_record, unique
-from bcl.studies.suite import Suite, load
+from bcl.studies.plan import Planned, labels, place, plan, save_record, unique
+from bcl.studies.status import finished
+from bcl.studies.suite import Suite
 
 ENGINES = ("local", "ray")
 LOGS = ("", "tensorboard")
-Failures = list[tuple[str, str]]  # what, why
+Watch = Callable[[Sequence[str]], AbstractContextManager[Report]]  # takes the runs' names, gives what reports progress
+log = logging.getLogger("bcl")
 
 
 class Outcome(NamedTuple):
-    results: list[Result]
-    failures: Failures
+    results: list[Result]  # in the order of the suite
+    failures: list[tuple[str, str]]  # what, why
     where: Path  # the store
     labels: dict[str, list[str]]  # what the suite calls every run, by its id
 
 
-def place(name: str, out: Path | None) -> Path:
-    """Where a suite's runs are kept: runs/<name>."""
-    if out is not None:
-        return out
-    path = Path(name)
-    return Path("runs") / (path.stem if path.suffix in (".yaml", ".yml") else name)
+def unwatched(_: Sequence[str]) -> AbstractContextManager[Report]:
+    return nullcontext(lambda *_: None)
 
 
-class Status:
-    """A suite against its store: what is done, what is not, and how long the rest may take."""
-
-    def __init__(self, suite: Suite, planned: Sequence[Planned], store: RunStore, device: str, workers: int):
-        self.suite, self.planned, self.store, self.device, self.workers = suite, planned, store, device, workers
-        configs = unique(list(planned))
-        self.states = {config.id: store.state(config) for config in configs}
-        results = (store.result(config) for config in configs if self.states[config.id] == "done")
-        self.estimate = Estimate(result for result in results if result is not None)
-
-    def line(self, one: Planned) -> dict[str, Any]:
-        states = [self.states[config.id] for config in one.configs]
-        count = {name: states.count(name) for name in ("done", "running", "failed", "stopped", "missing")}
-        each = self.estimate.seconds(one, self.device)
-        left = len(states) - count["done"] if one.configs else one.line.seeds
-        return {
-            "group": one.line.group,
-            "label": one.line.label,
-            "benchmark": one.line.benchmark,
-            "scenario": one.scenario,
-            "method": one.line.method,
-            "settings": {**one.line.options, **one.line.overrides},
-            "seeds": one.line.seeds,
-            **count,
-            "problem": one.problem,
-            "seconds_per_run": each,
-            "seconds_left": each * left,
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        counted = {state: list(self.states.values()).count(state) for state in sorted(set(self.states.values()))}
-        left, blocked = self._left(), sum(one.line.seeds for one in self.planned if one.problem)
-        return {
-            "suite": self.suite.name,
-            "store": str(self.store.root),
-            "lines": [self.line(one) for one in self.planned],
-            "runs": {"total": len(self.states) + blocked, **counted},
-            "failures": dict(self._failures()),
-            "workers": self.workers,
-            "seconds_left": left / self.workers,
-        }
-
-    def _left(self) -> float:
-        """Seconds of computing that are left; a run that two lines share counts once."""
-        each = {c.id: self.estimate.seconds(one, self.device) for one in self.planned for c in one.configs}
-        blocked = sum(self.estimate.seconds(one, self.device) * one.line.seeds for one in self.planned if one.problem)
-        return blocked + sum(seconds for id, seconds in each.items() if self.states[id] != "done")
-
-    def _failures(self) -> list[tuple[str, str]]:
-        failed = (c for c in unique(list(self.planned)) if self.states[c.id] == "failed")
-        return [(config.id, self.store.failure(config) or "") for config in failed]
-
-
-def show(
-    name: str, *, seeds: int | None, out: Path | None, device: str, workers: int | None, **options: Any
-) -> Status:  # fmt: skip
-    """How a suite stands; `options` as for `run`, since they are part of what a run is."""
-    device = pick_device(device)
-    suite = load(name, seeds)
-    planned = plan(suite, device, **_given(options))
-    return Status(suite, planned, RunStore(place(name, out)), device, workers or _workers(device))
-
-
-def run(
-    name: str,
+def run_suite(
+    suite: Suite,
+    out: Path,
     *,
-    seeds: int | None,
-    out: Path | None,
-    engine: str,
-    address: str | None,
-    device: str,
-    workers: int | None,
-    save_every: float,
-    log: str,
-    **options: Any,
+    device: str = "cpu",
+    workers: int | None = None,
+    resume: bool = True,
+    save_every: float = 60.0,
+    engine: str = "local",
+    address: str | None = None,
+    live: str = "",
+    options: Mapping[str, Any] | None = None,
+    watch: Watch = unwatched,
 ) -> Outcome:
-    """Run what is missing. A run that fails is recorded and the others go on."""
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    if log not in LOGS:
-        raise unknown("log", log, LOGS[1:])
-    if address is not None and engine != "ray":
-        raise InputError("--address is for --engine ray")
-    check_seconds("save-every", save_every)
-    device = pick_device(device)
-    suite, store = load(name, seeds), RunStore(place(name, out))
-    planned = plan(suite, device, **_given(options))
+    """Run what is missing. A run that fails is recorded and the others go on.
+
+    `options` override those of every line. `live`: "tensorboard" draws curves while it runs.
+    """
+    _check(engine, address, live, save_every)
+    store = RunStore(out)
+    planned = plan(suite, device, **(options or {}))
+    problems = {f"{one.line.group}, {one.line.label}": one.problem for one in planned if one.problem}
+    if all(one.problem for one in planned):
+        raise MissingDataError("; ".join(dict.fromkeys(problems.values())))
+    _try_out(suite, planned, store)
     store.prepare()
-    save_record(store, suite, planned)
-    status = Status(suite, planned, store, device, workers or _workers(device))
-    configs = _in_order(status)
-    failures: Failures = []
+    if suite.name:
+        save_record(store, suite, planned)
+    estimate = Estimate(finished(planned, store))
+    # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
+    # line stay together, for those that can share a GPU.
+    configs = unique(sorted(planned, key=lambda one: -estimate.seconds(one, device)))
+    failures: list[tuple[str, str]] = []
 
-    def fail(index: int, error: BaseException) -> None:
-        failures.append((_short(configs[index]), f"{error} [{store.directory(configs[index])}]"))
-        print(f"failed: {_short(configs[index])}: {error}", file=sys.stderr, flush=True)
+    def fail(what: str, why: str) -> None:
+        failures.append((what, why))
+        log.error("bcl: not done: %s: %s", what, why)
 
-    with contextlib.ExitStack() as stack:
-        report: Report = stack.enter_context(Watch([_short(config) for config in configs]))
-        if log:
+    def on_failure(index: int, error: BaseException) -> None:
+        fail(_short(configs[index]), f"{error} [{store.directory(configs[index])}]")
+
+    for what, why in problems.items():
+        fail(what, why)
+    with ExitStack() as stack:
+        report = stack.enter_context(watch([_short(config) for config in configs]))
+        if live:
             from bcl.schedule.tensorboard import Live
 
             report = stack.enter_context(Live(store, configs, report))
-        asked = RunOptions(resume=True, save_every=save_every, report=report)
+        how = RunOptions(resume=resume, save_every=save_every, report=report)
         if engine == "ray":
-            from bcl.schedule import ray_cluster as ray_engine
+            from bcl.schedule import ray_cluster
 
-            results = ray_engine.run_all(configs, store, asked, address=address, workers=workers, on_failure=fail)
+            results = ray_cluster.run_all(configs, store, how, address=address, workers=workers, on_failure=on_failure)
         else:
-            results = run_all(configs, store, asked, workers=workers, on_failure=fail)
-    failures += [(f"{one.line.group}, {one.line.label}", one.problem) for one in planned if one.problem]
-    return Outcome(results, failures, store.root, labels(planned))
+            results = run_all(configs, store, how, workers=workers, on_failure=on_failure)
+    order = {config.id: position for position, config in enumerate(unique(planned))}
+    results.sort(key=lambda result: order[result["id"]])
+    for result in results:
+        if result["diverged"]:
+            name = _short(RunConfig.from_json(result["config"]))
+            log.warning("%s diverged: its weights are not finite", name)
+    names = labels((one.line.label, [config.id for config in one.configs]) for one in planned)
+    return Outcome(results, failures, store.root, names)
 
 
-def _in_order(status: Status) -> list[RunConfig]:
-    """The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of
-    a line stay together, for those that can share a GPU."""
-    lines = sorted(status.planned, key=lambda one: -status.estimate.seconds(one, status.device))
-    return unique(lines)
+def _check(engine: str, address: str | None, live: str, save_every: float) -> None:
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if live not in LOGS:
+        raise unknown("log", live, LOGS[1:])
+    if address is not None and engine != "ray":
+        raise InputError("--address is for --engine ray")
+    if not save_every > 0:
+        raise InputError(f"--save-every is a number of seconds above 0, not {save_every}")
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _workers(device: str) -> int:
-    return 1 if device != "cpu" else cores()
+def _try_out(suite: Suite, planned: Sequence[Planned], store: RunStore) -> None:
+    """Make a learner of every line that has something to run: a mistake shows before anything is written."""
+    for one in planned:
+        if any(store.state(config) != "done" for config in one.configs):
+            try:
+                try_out(one.configs[0])  # seeds make no difference
+            except UserError as error:
+                raise InputError(f"{place(suite, one.line)}{error}") from error
 
 
 def _short(config: RunConfig) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from bcl.data.sets import SETS
 from bcl.engine.capture import Capture, NotCapturable
 from bcl.learners import method
 from bcl.learners.base import Learner
@@ -23,15 +24,6 @@ from bcl.runs.precision import precision_context, set_precision
 from bcl.runs.presets import preset
 from bcl.schedule.step_timing import beside, in_last_task, random_feed, release, timed
 from bcl.streams import Benchmark, Setting, benchmark
-
-SHAPES = {
-    "digits": (1, 8, 8),
-    "mnist": (1, 28, 28),
-    "cifar100": (3, 32, 32),
-    "cifar10": (3, 32, 32),
-    "miniimagenet": (3, 84, 84),
-    "cub": (3, 224, 224),
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,7 @@ def prepared(home: Benchmark, name: str, seed: int, device: torch.device, tasks:
     setting = Setting(
         home.scenario,
         tuple(tuple(range(own * t * size, own * t * size + size)) for t in range(tasks)),
-        SHAPES[home.dataset],
+        SETS[home.dataset].shape if home.dataset in SETS else home.load().train_x.shape[1:],
         dtype="uint8",
         memory=home.memory,
         batch_size=home.batch_size,

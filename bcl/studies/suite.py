@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import product
@@ -11,10 +11,11 @@ from typing import Any
 
 import yaml
 
-from bcl.errors import DamagedFileError, InputError, MissingDataError, unknown
-from bcl.learners import METHODS
+from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError, unknown
+from bcl.learners import check_method
 from bcl.runs.precision import PRECISIONS
 from bcl.streams import SCENARIOS
+from bcl.studies.published import published
 
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
@@ -38,16 +39,36 @@ class Line:
     seeds: int
     options: Mapping[str, Any] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    first_seed: int = 0
 
 
 @dataclass(frozen=True)
 class Suite:
-    name: str
+    name: str  # empty where it was asked for on the command line: it has no file
     title: str
     about: str
     lines: tuple[Line, ...]
     published: str = ""  # the table of suites/published.yaml that it is compared with
     axis: str = ""  # the setting against which ACC is drawn, e.g. memory
+
+
+def one_block(
+    benchmark: str,
+    methods: Sequence[str],
+    seeds: int,
+    first_seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Suite:
+    """The suite of `bcl run`: methods on one benchmark. Options that are None are the benchmark's."""
+    for name in methods:
+        check_method(name)
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    lines = (
+        Line(benchmark, name, benchmark, name, seeds, given, overrides or {}, first_seed)
+        for name in dict.fromkeys(methods)
+    )
+    return Suite("", benchmark, "", tuple(lines))
 
 
 def packaged() -> list[str]:
@@ -103,10 +124,7 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
     for key in ("title", "about", "published", "axis"):
         if not isinstance(content.get(key, ""), str):
             raise InputError(f"{where}: {key} must be text")
-    if content.get("published"):
-        tables = yaml.safe_load(files("bcl").joinpath("suites/published.yaml").read_text(encoding="utf-8"))
-        if content["published"] not in tables:
-            raise InputError(f"{where}: {unknown('published table', content['published'], tables)}")
+    _at(where, published, content.get("published", ""))
     if content.get("axis"):
         known = dict.fromkeys((*NUMBERS, *(name for line in lines for name in line.overrides)))
         if content["axis"] not in known:
@@ -128,8 +146,7 @@ def _lines(block: dict[str, Any], place: str, common: int, seeds: int | None) ->
         raise InputError(f"{place}: give `methods: [...]` or `method: ...`{both}")
     methods = _names(block.get("methods", block.get("method")), f"{place}: methods")
     for method in methods:
-        if method not in METHODS:
-            raise InputError(f"{place}: {unknown('method', method, METHODS)}")
+        _at(place, check_method, method)
     if "benchmark" not in block:
         raise InputError(f"{place}: `benchmark` is missing")
     overrides = block.get("set", {})
@@ -143,6 +160,14 @@ def _lines(block: dict[str, Any], place: str, common: int, seeds: int | None) ->
                 options = dict(zip(axes, values, strict=True))
                 group, label = _text(block, "group", benchmark, place), _text(block, "label", method, place)
                 yield Line(group, label, benchmark, method, count, options, overrides)
+
+
+def _at(place: str, check: Callable[[str], object], name: str) -> None:
+    """A check of a name that the file gives; its error says where."""
+    try:
+        check(name)
+    except UserError as error:
+        raise InputError(f"{place}: {error}") from error
 
 
 def _known_keys(content: Mapping[Any, Any], known: Sequence[str], place: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -13,39 +12,46 @@ from typing import Any
 import numpy as np
 import yaml
 
-from bcl.cli.progress import Watch
-from bcl.cli.run_command import pick_device
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, InputError, unknown
-from bcl.learners import METHODS
 from bcl.learners import method as find_method
+from bcl.names import slug
 from bcl.processes import cores
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import exclusively
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
-from bcl.streams import benchmark as find_benchmark
+from bcl.studies.run_suite import Watch, unwatched
 
+log = logging.getLogger("bcl")
 SEARCHES = ("grid", "optuna")
 TRIALS = 30  # of Optuna's, unless told otherwise
 FINAL_SEEDS = 10
 WIDENINGS = 4  # how many times a grid may grow
 
 
-def axes(method: str) -> dict[str, list[Any]]:
-    """The values that suites/grid.yaml lists for a method, by hyper-parameter."""
+def axes(method: str, own: Mapping[str, list[Any]] | None = None) -> Mapping[str, list[Any]]:
+    """The values to try, by hyper-parameter: the user's `own`, else the method's, else those of suites/grid.yaml."""
     table = yaml.safe_load(files("bcl").joinpath("suites/grid.yaml").read_text(encoding="utf-8"))
-    found: dict[str, list[Any]] = table.get(method, {})
+    found: Mapping[str, list[Any]] = own or getattr(find_method(method), "grid", None) or table.get(method, {})
     if not found:
-        raise InputError(f"{method} has no grid in suites/grid.yaml: it has nothing to tune")
+        raise InputError(f"{method} has nothing to tune: give it a class attribute `grid`, or use --grid FILE")
+    for name, values in found.items():
+        for value in values:
+            find_method(method).Hyper.of({name: value})
     return found
 
 
-def grid(method: str) -> list[dict[str, Any]]:
-    """All combinations of those values."""
-    found = axes(method)
-    return [dict(zip(found, values, strict=True)) for values in product(*found.values())]
+def read_grid(path: Path) -> dict[str, list[Any]]:
+    """A grid of the user's: a YAML file with a list of values for every hyper-parameter."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DamagedFileError(f"{path} cannot be read as YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(found, dict) or not found or not all(isinstance(v, list) and v for v in found.values()):
+        raise InputError(f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`")
+    return found
 
 
 def tune(
@@ -58,6 +64,8 @@ def tune(
     workers: int | None = None,
     search: str = "grid",
     finalists: int = 0,
+    grid: Mapping[str, list[Any]] | None = None,
+    watch: Watch = unwatched,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again.
@@ -66,6 +74,7 @@ def tune(
     FINAL_SEEDS seeds, and these decide among them.
     """
     rows: list[dict[str, Any]] = []
+    values_to_try = axes(method, grid)
 
     def evaluate(candidates: Sequence[dict[str, Any]], seeds: Sequence[int] = seeds) -> list[float]:
         configs = [
@@ -75,8 +84,8 @@ def tune(
         ]
         first = len(rows)
         labels = [f"{method} trial {first + i // len(seeds) + 1} seed {c.seed}" for i, c in enumerate(configs)]
-        with Watch(labels) as watch:
-            results = run_all(configs, RunStore(out), RunOptions(resume=True, report=watch), workers=workers)
+        with watch(labels) as report:
+            results = run_all(configs, RunStore(out), RunOptions(resume=True, report=report), workers=workers)
         for i, values in enumerate(candidates):
             own = results[i * len(seeds) : (i + 1) * len(seeds)]
             accuracies, learnt = [float(r["acc"]) for r in own], [r["la"] for r in own if r["la"] is not None]
@@ -84,19 +93,21 @@ def tune(
             rows.append({**row, "la": float(np.mean(learnt)) if learnt else None, "las": learnt})
         return [row["acc"] for row in rows[first:]]
 
+    if search not in SEARCHES:
+        raise unknown("search", search, SEARCHES)
     if search == "optuna":
         from bcl.studies.optuna_search import search as sample
 
-        name = f"optuna-{method}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
-        earlier = sample(
-            axes(method), trials or TRIALS, evaluate, out / name, max(1, (workers or cores()) // len(seeds))
-        )
+        name = f"optuna-{slug(method)}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
+        at_once = max(1, (workers or cores()) // len(seeds))
+        earlier = sample(values_to_try, trials or TRIALS, evaluate, out / name, at_once)
         rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
     else:
-        evaluate(_some(grid(method), trials))
+        points = [dict(zip(values_to_try, point, strict=True)) for point in product(*values_to_try.values())]
+        evaluate(_some(points, trials))
         if trials is None:
             for further in beyond(method, rows):
-                print(f"{method}: the best lies at an edge of the grid, which is widened: {further}", file=sys.stderr)
+                log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, further)
                 evaluate(further)
     ranked = sorted(rows, key=lambda row: -row["acc"])
     if finalists:
@@ -162,53 +173,3 @@ def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: 
             ) from error
         head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())
-
-
-def command(
-    benchmark: str,
-    methods: Sequence[str],
-    *,
-    seeds: Sequence[int],
-    scenario: str | None,
-    device: str,
-    save: Path,
-    as_json: bool,
-    search: str = "grid",
-    finalists: int = 0,
-    **options: Any,
-) -> None:
-    """`bcl tune`: search, print every trial, save the winner."""
-    if search not in SEARCHES:
-        raise unknown("search", search, SEARCHES)
-    home = find_benchmark(benchmark)
-    scenario = scenario or home.scenario
-    for method in methods:
-        if method not in METHODS:
-            raise unknown("method", method, METHODS)
-    if save.is_dir():
-        raise InputError(f"--save takes a file, and {save} is a directory")
-    device = pick_device(device)
-    found = {
-        method: tune(
-            benchmark,
-            method,
-            seeds=seeds,
-            scenario=scenario,
-            device=device,
-            search=search,
-            finalists=finalists,
-            **options,
-        )
-        for method in dict.fromkeys(methods)
-    }
-    for method, rows in found.items():
-        save_winner(save, benchmark, scenario, method, rows[0]["values"])
-        if not as_json:
-            print(f"{benchmark} ({scenario}) {method}, {len(seeds)} seeds on {home.tuning_tasks} tuning tasks")
-            for i, row in enumerate(rows):
-                values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
-                print(f"  {row['acc']:6.2f}  {values}{f'  ({FINAL_SEEDS} seeds)' if i < finalists else ''}")
-    if as_json:
-        print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
-    else:
-        print(f"winners saved in {save}", file=sys.stderr)

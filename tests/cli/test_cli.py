@@ -128,6 +128,34 @@ def test_a_mistake_is_one_clear_line_and_exit_code_2(
     assert list(tmp_path.iterdir()) == [], "a mistake leaves nothing behind"
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    from bcl import __version__
+
+    assert bcl(capsys, "--version") == (0, f"bcl {__version__}\n", "")
+
+
+def test_report_prints_from_the_store_what_run_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    _, out, _ = bcl(capsys, "run", "split-digits", "finetune", "er", "--seeds", 2, *QUICK, "--out", tmp_path, "--json")
+    code, again, _ = bcl(capsys, "report", tmp_path, "--json")
+    assert code == 0
+    first, second = json.loads(out), json.loads(again)
+
+    def by_id(run: dict) -> str:
+        return run["id"]
+
+    assert sorted(first["runs"], key=by_id) == sorted(second["runs"], key=by_id)
+    assert sorted(first["summary"], key=str) == sorted(second["summary"], key=str)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_one_method_is_listed_with_its_hyper_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = bcl(capsys, "list", "bcl-dual")
+    assert code == 0
+    assert "inner_steps" in out
+    (row,) = json.loads(bcl(capsys, "list", "bcl-dual", "--json")[1])["methods"]
+    assert row["hyper"]["inner_steps"]["meaning"]
+
+
 def test_debug_shows_the_traceback() -> None:
     with pytest.raises(KeyError):
         main(["run", "permuted-digits", "no-such-method", "--debug"])
@@ -182,13 +210,13 @@ def test_a_damaged_checkpoint_is_named_and_left_alone(capsys: pytest.CaptureFixt
     result.unlink()
     checkpoint = result.with_name("checkpoint.safetensors")
     checkpoint.write_bytes(b"not a checkpoint")
-    code, _, err = bcl(capsys, *words, "--resume")
-    assert code == 2
+    code, _, err = bcl(capsys, *words)
+    assert code == 1
     assert "is damaged" in err
-    assert f"delete {checkpoint} to start this run anew" in err
+    assert "use --fresh" in err
     assert err.count("\n") == 1
     assert checkpoint.read_bytes() == b"not a checkpoint"
-    assert bcl(capsys, *words)[0] == 0
+    assert bcl(capsys, *words, "--fresh")[0] == 0
     assert json.loads(result.read_text())["weights_sha256"] == whole["weights_sha256"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from journals import journal
 from PIL import Image
 
 from bcl.cli.main import _stopped, main
@@ -125,7 +127,7 @@ def test_a_run_that_diverged_says_so() -> None:
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_while_workers_start_is_one_line() -> None:
     err = interrupted("run", "permuted-digits", "er", "--seeds", "2", "--workers", "2")
-    assert err.splitlines()[-1] == "bcl: stopped; the same command with --resume goes on"
+    assert err.splitlines()[-1] == "bcl: stopped; the same command goes on"
 
 
 def test_ctrl_c_while_decoding_starts_is_one_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +139,7 @@ def test_ctrl_c_while_decoding_starts_is_one_line(here: Path, monkeypatch: pytes
         for i in range(count):
             os.link(here / "image.png", folder / f"{i}.png")
     err = interrupted("run", "folder:photos", "er", "--seeds", "1", "--device", "cpu")
-    assert err == "bcl: stopped; the same command with --resume goes on\n"
+    assert err == "bcl: stopped; the same command goes on\n"
     assert not list((here / "cache").rglob("manifest.json"))
 
 
@@ -176,7 +178,8 @@ def _children(parent: int) -> list[int]:
 
 
 def test_what_goes_on_after_ctrl_c_depends_on_the_command() -> None:
-    assert _stopped(["run", "split-digits", "er"]).endswith("with --resume goes on")
+    assert _stopped(["run", "split-digits", "er"]) == "stopped; the same command goes on"
+    assert _stopped(["data", "fetch", "mnist"]) == "stopped; the cache is as it was"
     assert _stopped(["--debug", "tune", "split-digits", "er"]) == "stopped; the same command goes on"
     assert _stopped(["suite", "run", "digits"]) == "stopped; the same command goes on"
     assert _stopped(["speed"]) == "stopped"
@@ -187,17 +190,32 @@ def test_a_run_of_a_search_is_found_again_by_the_search() -> None:
     assert config.command == "bcl tune split-digits er --scenario task --memory 20 --device cpu --precision fp32"
 
 
-@pytest.mark.parametrize("failed", [False, True])
+LONG = ["run", "permuted-digits", "er", "--seed", "0", "--device", "cpu", "--out", "store"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.usefixtures("here")
-def test_a_run_that_begins_anew_says_that_it_could_go_on(failed: bool) -> None:
-    config = RunConfig.resolve("split-digits", "er", 0, tasks=2, samples=20)
-    place = Path("runs/split-digits") / config.id
-    place.mkdir(parents=True)
-    (place / "checkpoint.safetensors").write_text("of a run that was stopped")
-    if failed:
-        (place / "error.json").write_text("{}")
-    done = run("run", "split-digits", "er", "--seed", "0", *SMALL, "--device", "cpu")
-    assert done.returncode == 0
-    assert "runs that were stopped before begin anew: 1; with --resume they would go on" in done.stderr
-    done = run("run", "split-digits", "er", "--seed", "0", *SMALL, "--device", "cpu")
-    assert "anew" not in done.stderr
+def test_a_request_to_end_saves_and_the_same_command_goes_on_unless_told_otherwise(number: int, code: int) -> None:
+    process = subprocess.Popen([sys.executable, "-m", "bcl", *LONG], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not journal(Path("store")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert err == "bcl: stopped; the same command goes on\n"
+    assert [event for _, event in journal(Path("store"))] == ["started", "stopped"]
+    (checkpoint,) = Path("store").glob("*/checkpoint.safetensors")
+    words = LONG if number == signal.SIGTERM else [*LONG, "--fresh"]
+    assert run(*words).returncode == 0
+    began = "resumed" if number == signal.SIGTERM else "started"
+    assert [event for _, event in journal(Path("store"))][2:] == [began, "finished"]
+    assert not checkpoint.exists()
+
+
+def test_what_is_logged_is_a_plain_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from bcl.cli import catalogue
+
+    monkeypatch.setattr(catalogue, "suites", lambda: logging.getLogger("bcl").info("a note from below") or [])
+    assert main(["list", "suites", "--json"]) == 0
+    assert capsys.readouterr() == ('{"suites": []}\n', "a note from below\n")

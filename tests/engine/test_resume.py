@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from bcl.runs.options import RunOptions
 
 from bcl.engine import Interrupted, Loop, Member, Position, digest, load, loop, save
 from bcl.learners import METHODS, method
 from bcl.nets import build
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
-from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.streams import benchmark
 

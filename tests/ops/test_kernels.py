@@ -18,8 +18,8 @@ def check_losses() -> None:
 
 
 def same_losses(n: int, k: int, classes: int) -> None:
-    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import cross_entropy, distillation_loss, gradients, replay_loss
+    from bcl.ops import dispatch as kernels
 
     draw = torch.Generator().manual_seed(0)
     raw = torch.randn(n + k, classes, generator=draw)
@@ -51,8 +51,8 @@ def same_losses(n: int, k: int, classes: int) -> None:
 
 
 def check_inputs() -> None:
-    from bcl.ops import dispatch as kernels
     from bcl.nets import join_inputs
+    from bcl.ops import dispatch as kernels
 
     draw = torch.Generator().manual_seed(0)
     for shape in ((3,), (1, 28, 28), ()):
@@ -67,8 +67,8 @@ def check_inputs() -> None:
 
 
 def check_mask() -> None:
-    from bcl.ops import dispatch as kernels
     from bcl.nets import mask_tasks
+    from bcl.ops import dispatch as kernels
 
     draw = torch.Generator().manual_seed(0)
     visible = (torch.rand(4, 11, generator=draw) < 0.5).to(DEVICE)
@@ -86,8 +86,8 @@ def check_mask() -> None:
 
 
 def check_counted_loss() -> None:
-    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import cross_entropy, gradients
+    from bcl.ops import dispatch as kernels
 
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(9, 5, generator=draw).to(DEVICE).requires_grad_()
@@ -104,8 +104,8 @@ def check_counted_loss() -> None:
 
 def check_updates() -> None:
     """Of tensors smaller and larger than a program's share, in both memory layouts."""
-    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import interpolate_, sgd_, snapshot
+    from bcl.ops import dispatch as kernels
 
     def tensors(seed: int) -> list[Tensor]:
         draw = torch.Generator().manual_seed(seed)
@@ -152,8 +152,8 @@ def check_updates_that_are_refused() -> None:
 
 
 def check_quadratic_program() -> None:
-    from bcl.ops import dispatch as kernels
     from bcl.learners.functional import nonnegative_qp
+    from bcl.ops import dispatch as kernels
 
     draw = torch.Generator().manual_seed(0)
     for n in (1, 2, 5, 16, 17, 20):

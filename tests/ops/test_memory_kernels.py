@@ -121,8 +121,8 @@ def check_write_and_get() -> None:
 
 def check_reservoir() -> None:
     import bcl.ops.triton.reservoir as module
-    from bcl.ops import dispatch as kernels
     from bcl.memory import Kind, Random, ReservoirMemory
+    from bcl.ops import dispatch as kernels
 
     for whole in (16384, 8):
         module.TILE = whole

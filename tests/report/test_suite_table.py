@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bcl.cli.status_table import print_status
 from bcl.report import from_results, summarize
-from bcl.report.suite_table import print_status
 from bcl.studies.suite import load
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from bcl.runs.options import RunOptions
 
 from bcl.engine import Interrupted
 from bcl.runs.config import RunConfig
-from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_groups as gpu
 from bcl.schedule import step_timing

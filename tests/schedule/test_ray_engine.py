@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from bcl.runs.options import RunOptions
 
 from bcl.runs.config import RunConfig
-from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import local
 

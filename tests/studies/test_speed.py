@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from bcl.cli import speed_command
+from bcl.cli import main
+from bcl.studies import speed as studies
 from bcl.studies.speed import Speed, speed_alone
 
 SMALL = ["--benchmark", "permuted-digits", "--device", "cpu", "--repeats", "2", "--tasks", "2"]
@@ -75,22 +76,20 @@ def test_a_method_that_cannot_be_measured_does_not_lose_the_others(
             raise RuntimeError("out of memory\nat great length")
         return [Speed(name, 1, 10.0, 100.0, None, None, None, None, None)]
 
-    monkeypatch.setattr(speed_command, "speed", measure)
-    with pytest.raises(SystemExit) as ended:
-        speed_command.command("permuted-digits", ["er", "gem", "finetune"], "1", "cpu", "fp32", 2, None, True)
-    assert ended.value.code == 1
+    monkeypatch.setattr(studies, "speed", measure)
+    assert main(["speed", "er", "gem", "finetune", *SMALL, "--json"]) == 1
     out, err = capsys.readouterr()
     assert [row["method"] for row in json.loads(out)["rows"]] == ["er", "finetune"]
-    assert "gem could not be measured: out of memory\n" in err
+    assert "gem could not be measured: RuntimeError: out of memory at great length" in err
 
 
 ALONE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from bcl.cli import main
-from bcl.cli import speed_command
+from bcl.studies import speed
 if __name__ == "__main__":
-    speed_command.speed = speed_command.speed_alone  # on a GPU it is so
+    speed.speed = speed.speed_alone  # on a GPU it is so
     sys.exit(main("speed bcl-dual --benchmark split-cifar100 --device cpu --repeats 1000".split()))
 """
 

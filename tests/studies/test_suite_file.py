@@ -11,8 +11,8 @@ import yaml
 from bcl.cli import main
 from bcl.errors import UserError
 from bcl.learners import method
-from bcl.report.paper import published
 from bcl.streams import benchmark
+from bcl.studies.published import published
 from bcl.studies.suite import load, packaged, parse
 
 TWELVE = {"finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml", "bcl-single", "bcl-dual", "offline"}

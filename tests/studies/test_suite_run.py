@@ -82,7 +82,8 @@ def test_a_run_that_fails_is_recorded_and_named_and_the_others_go_on(
     assert main(["suite", "run", "small.yaml", "--workers", "1"]) == 1
     err = capsys.readouterr().err
     assert err.count("not done:") == 1
-    assert "not done: split-digits er seed 1: as it were" in err
+    assert "not done: split-digits er seed 1: ZeroDivisionError: as it were (" in err
+    assert 'raise ZeroDivisionError("as it were"))' in err, "the line it came from"
     plan = show(capsys, "small.yaml")
     assert plan["runs"] == {"total": 6, "done": 5, "failed": 1}
     ((run, error),) = plan["failures"].items()
@@ -163,6 +164,6 @@ def test_a_worker_that_dies_takes_its_own_run_and_no_other(
     assert [result["id"] for result in results] == [configs[1].id, configs[3].id]
     assert failures.keys() == {0, 2}
     assert "SIGKILL" in failures[0]
-    assert failures[2] == "ArithmeticError: no more"
+    assert failures[2] == "ArithmeticError: no more (faulty.py:11: raise ArithmeticError('no more'))"
     assert [store.state(config) for config in configs] == ["failed", "done", "failed", "done"]
     assert "no more" in str(store.failure(configs[2]))

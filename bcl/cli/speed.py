@@ -6,76 +6,93 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from bcl.cli.run_command import pick_device
-from bcl.errors import InputError, first_line, unknown
-from bcl.learners import METHODS, method
-from bcl.runs.precision import PRECISIONS
-from bcl.streams import BENCHMARKS
-from bcl.studies.speed import SHAPES, Speed, speed, speed_alone
+from bcl.cli import options as given
+from bcl.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bcl.studies.speed import Speed
 
 
-def command(
-    benchmark: str,
-    methods: Sequence[str],
-    members: str,
-    device: str,
-    precision: str,
-    repeats: int,
-    tasks: int | None,
-    as_json: bool,
+def speed(
+    methods: Annotated[
+        list[str] | None, typer.Argument(metavar="[METHOD...]", help="Names, or module:Class [default: all].")
+    ] = None,
+    benchmark: Annotated[
+        str, typer.Option("--benchmark", help="Whose shapes, network and settings.")
+    ] = "permuted-mnist",
+    members: Annotated[str, typer.Option("--members", help="Learners side by side on a GPU, e.g. 1,5,10.")] = "1,5",
+    device: given.Device = "auto",
+    precision: given.Precision = "fp32",
+    repeats: Annotated[int, typer.Option("--repeats", callback=given.count, help="Steps that are timed.")] = 50,
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", callback=given.count, help="Tasks seen by then [default: all].")
+    ] = None,
+    json_: given.Json = False,
 ) -> None:
-    if benchmark not in BENCHMARKS or BENCHMARKS[benchmark].dataset not in SHAPES:
+    """Steps per second on this machine, on random data: every method, or those named."""
+    from bcl.learners import METHODS, method
+    from bcl.loading import describe
+    from bcl.runs.precision import PRECISIONS
+    from bcl.streams import BENCHMARKS
+    from bcl.studies import speed as studies
+
+    if benchmark not in BENCHMARKS:
         raise unknown("benchmark", benchmark, BENCHMARKS)
-    for name in methods:
-        if name not in METHODS:
-            raise unknown("method", name, METHODS)
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    try:
-        counts = [int(word) for word in members.split(",")]
-    except ValueError:
-        raise InputError(f"--members takes numbers such as 1,5,10, not '{members}'") from None
-    if min(*counts, repeats, tasks or 1) < 1 or tasks == 0:
-        raise InputError("--members, --repeats and --tasks must be at least 1")
-    home = BENCHMARKS[benchmark]
+    home, names = BENCHMARKS[benchmark], list(dict.fromkeys(methods or METHODS))
     if tasks is not None and tasks > home.learning_tasks:
         raise InputError(f"{benchmark} has {home.learning_tasks} tasks, not {tasks}")
-    fit = [name for name in methods or METHODS if home.scenario in method(name).scenarios]
+    numbers = _numbers(members)
+    fit = [name for name in names if home.scenario in method(name).scenarios]
     reason = f"not {home.scenario}-incrementally, as {benchmark} is learnt"
     if not fit:
-        raise InputError(f"nothing to measure: {', '.join(methods)} learns, but {reason}; choose another --benchmark")
-    device = pick_device(device)
+        raise InputError(f"nothing to measure: {', '.join(names)} learns, but {reason}; choose another --benchmark")
     rows: list[Speed] = []
     failed = False
-    for name in methods or METHODS:
+    measure = studies.speed if device == "cpu" else studies.speed_alone
+    for name in names:
         if name not in fit:
             print(f"{name} is left out: it learns, but {reason}", file=sys.stderr)
             continue
         print(f"measuring {name}", file=sys.stderr, flush=True)
-        measure = speed if device == "cpu" else speed_alone
         try:
-            new = measure(benchmark, name, counts, device, precision, repeats, tasks)
+            new = measure(benchmark, name, numbers, device, precision, repeats, tasks)
         except Exception as error:  # out of memory, or a process that was killed: the others are measured all the same
-            print(f"  {name} could not be measured: {first_line(error)}", file=sys.stderr, flush=True)
+            print(f"  {name} could not be measured: {describe(error)}", file=sys.stderr, flush=True)
             failed = True
             continue
         rows += new
         for row in new:
             print(_line(row), file=sys.stderr, flush=True)
-    if as_json:
+    if json_:
         about = {"benchmark": benchmark, "device": device, "precision": precision, "repeats": repeats, "tasks": tasks}
         print(json.dumps({**about, "rows": [asdict(row) for row in rows]}))
     else:
+        from rich.console import Console
+
         Console(width=110).print(_table(benchmark, device, precision, rows))
         for row in rows:
             if row.note:
                 print(f"{row.method}: {row.note}")
     if failed:
-        raise SystemExit(1)
+        raise typer.Exit(1)
+
+
+def _numbers(words: str) -> list[int]:
+    try:
+        numbers = [int(word) for word in words.split(",")]
+    except ValueError:
+        raise InputError(f"--members takes numbers such as 1,5,10, not '{words}'") from None
+    if min(numbers) < 1:
+        raise InputError(f"members must be at least 1, not {min(numbers)}")
+    return numbers
 
 
 def _line(row: Speed) -> str:
@@ -86,6 +103,8 @@ def _line(row: Speed) -> str:
 
 
 def _table(benchmark: str, device: str, precision: str, rows: Sequence[Speed]) -> Table:
+    from rich.table import Table
+
     table = Table(title=f"{benchmark}, {device}, {precision}", title_justify="left", box=None, pad_edge=False)
     table.add_column("method")
     for column in ("members", "ms/member-step", "steps/s", "eager ms", "kernels", "busy", "MiB", "x bound"):

@@ -1,4 +1,4 @@
-"""A suite's plan in the terminal."""
+"""How a suite stands, as a table for the terminal."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+"""The options that commands share, each in one place, with the checks that need nothing but the value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bcl.errors import InputError, unknown
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def count(parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """At least 1, where it is given."""
+    if value is not None and value < 1:
+        raise InputError(f"{parameter.name} must be at least 1, not {value}")
+    return value
+
+
+def pick_device(name: str) -> str:
+    """The device that `auto` stands for here."""
+    if name not in DEVICES:
+        raise unknown("device", name, DEVICES)
+    if name == "cpu":
+        return name
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if name == "cuda":
+        raise InputError("no CUDA device is available here; use --device cpu")
+    return "cpu"
+
+
+def settings(words: Sequence[str]) -> dict[str, str]:
+    """`name=value` words as a mapping."""
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set takes name=value, not '{word}'")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+Benchmark = Annotated[str, typer.Argument(metavar="BENCHMARK")]
+Methods = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Names, or module:Class for one of your own.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
+Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1.")]
+SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
+Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
+Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
+Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be repeated.")]
+Device = Annotated[str, typer.Option("--device", callback=pick_device, help="auto, cpu or cuda.")]
+Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")]
+PrecisionOrNot = Annotated[str | None, typer.Option("--precision", help="fp32, tf32 or bf16 [default: the suite's].")]
+Workers = Annotated[int | None, typer.Option("--workers", callback=count, help="Runs at once [default: cores].")]
+SaveEvery = Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin runs that were stopped anew, not at their checkpoints.")]

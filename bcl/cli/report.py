@@ -1,0 +1,36 @@
+"""`bcl report`: tables and figures of what was run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bcl.cli import options as given
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: DIR/report.html]")] = None,
+    figures: Annotated[Path | None, typer.Option("--figures", help="Write the figures here, as SVG and PDF.")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="For the tables [default: DIR/tables].")] = None,
+    json_: given.Json = False,
+) -> None:
+    """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
+    from bcl import report as reports
+
+    study = reports.read_study(directory)
+    for note in (*study.notes, *study.problems):
+        print(f"bcl: {note}", file=sys.stderr)
+    if json_:
+        print(json.dumps(reports.as_json(study.results, study.labels, study.problems)))
+        return
+    page = output or directory / "report.html"
+    for path in reports.write_report(study, page, tables or directory / "tables"):
+        print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
+    if figures is not None:
+        for path in reports.save_figures(study, figures):
+            print(path)

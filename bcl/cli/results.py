@@ -1,0 +1,29 @@
+"""Results of runs on standard output: a table, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from bcl.studies.run_suite import Outcome
+
+
+def finish(outcome: Outcome, as_json: bool) -> None:
+    """Print what was run; exit code 1 where something was not done."""
+    from bcl import report
+
+    if as_json:
+        told = [{"run": what, "error": why} for what, why in outcome.failures]
+        print(json.dumps({**report.as_json(outcome.results, outcome.labels), "failures": told}))
+    elif outcome.results:
+        from rich.console import Console
+
+        Console().print(report.table(report.from_results(outcome.results, labels=outcome.labels)))
+    if outcome.results:
+        print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
+    if outcome.failures:
+        raise typer.Exit(1)

@@ -1,0 +1,81 @@
+"""`bcl run` and `bcl demo`: suites of one block, made from the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bcl.cli import options as given
+from bcl.errors import InputError
+from bcl.names import slug
+
+
+def run(
+    benchmark: given.Benchmark,
+    methods: given.Methods,
+    seeds: given.SeedsOrNot = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="This seed alone.")] = None,
+    scenario: given.Scenario = None,
+    tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
+    samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
+    memory: given.Memory = None,
+    net: Annotated[
+        str | None,
+        typer.Option(
+            "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
+        ),
+    ] = None,
+    set_: given.Set = [],  # noqa: B006
+    device: given.Device = "auto",
+    precision: given.Precision = "fp32",
+    out: given.Out = None,
+    fresh: given.Fresh = False,
+    resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,
+    workers: given.Workers = None,
+    save_every: given.SaveEvery = 60.0,
+    json_: given.Json = False,
+) -> None:
+    """Run methods on a benchmark, several seeds each, and print the table. The same command goes on after Ctrl-C."""
+    del resume  # it is the rule
+    from bcl.cli.progress import Watch
+    from bcl.cli.results import finish
+    from bcl.streams import benchmark as find_benchmark
+    from bcl.studies.run_suite import run_suite
+    from bcl.studies.suite import one_block
+
+    if seeds is not None and seed is not None:
+        raise InputError("give --seeds N or --seed S, not both")
+    find_benchmark(benchmark)
+    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "memory": memory, "net": net}
+    number, first = (seeds or 5, 0) if seed is None else (1, seed)
+    suite = one_block(
+        benchmark, methods, number, first, {**options, "precision": precision}, given.settings(set_)
+    )  # fmt: skip
+    where = out or Path("runs") / slug(benchmark)
+    finish(
+        run_suite(
+            suite, where, device=device, workers=workers, resume=not fresh, save_every=save_every, watch=Watch
+        ),
+        json_,
+    )  # fmt: skip
+
+
+def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Json = False) -> None:
+    """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
+    from bcl import report
+    from bcl.cli.progress import Watch
+    from bcl.cli.results import finish
+    from bcl.studies.run_suite import run_suite
+    from bcl.studies.suite import one_block
+
+    suite = one_block("permuted-digits", ["finetune", "er", "bcl-single", "bcl-dual", "offline"], seeds)
+    outcome = run_suite(suite, out, device=given.pick_device("auto"), watch=Watch)
+    if outcome.results:
+        (page,) = report.write_report(
+            report.from_results(outcome.results, "BCL on permuted digits"), out / "report.html"
+        )
+        print(f"report: {page}", file=sys.stderr)
+    finish(outcome, json_)

@@ -1,0 +1,67 @@
+"""`bcl tune`: search, print every trial, save the winner."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bcl.cli import options as given
+from bcl.errors import InputError
+from bcl.names import slug
+
+
+def tune(
+    benchmark: given.Benchmark,
+    methods: given.Methods,
+    trials: Annotated[
+        int | None, typer.Option("--trials", callback=given.count, help="Try N of the grid's points [default: all].")
+    ] = None,
+    search: Annotated[str, typer.Option("--search", help="grid, or optuna: between the grid's values.")] = "grid",
+    grid: Annotated[
+        Path | None, typer.Option("--grid", help="YAML: hyper-parameter -> values [default: the method's].")
+    ] = None,
+    seeds: given.Seeds = 3,
+    finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
+    scenario: given.Scenario = None,
+    memory: given.Memory = None,
+    device: given.Device = "auto",
+    precision: given.Precision = "fp32",
+    out: given.Out = None,
+    save: Annotated[Path, typer.Option("--save", help="Where `bcl run` finds the winner.")] = Path("runs/hyper.yaml"),
+    workers: given.Workers = None,
+    json_: given.Json = False,
+) -> None:
+    """Choose a method's hyper-parameters on the tuning tasks alone."""
+    from bcl.cli.progress import Watch
+    from bcl.learners import check_method
+    from bcl.streams import benchmark as find_benchmark
+    from bcl.studies import tuning
+
+    home = find_benchmark(benchmark)
+    scenario = scenario or home.scenario
+    for method in methods:
+        check_method(method)
+    if save.is_dir():
+        raise InputError(f"--save takes a file, and {save} is a directory")
+    options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
+    options |= {"trials": trials, "workers": workers, "grid": tuning.read_grid(grid) if grid else None}
+    options |= {"scenario": scenario, "device": device, "out": out or Path("runs/tune") / slug(benchmark)}
+    found = {
+        method: tuning.tune(benchmark, method, seeds=range(seeds), watch=Watch, **options)
+        for method in dict.fromkeys(methods)
+    }
+    for method, rows in found.items():
+        tuning.save_winner(save, benchmark, scenario, method, rows[0]["values"])
+    if json_:
+        print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
+        return
+    for method, rows in found.items():
+        print(f"{benchmark} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks")
+        for i, row in enumerate(rows):
+            values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
+            print(f"  {row['acc']:6.2f}  {values}{f'  ({tuning.FINAL_SEEDS} seeds)' if i < finalists else ''}")
+    print(f"winners saved in {save}", file=sys.stderr)

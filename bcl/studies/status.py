@@ -1,0 +1,69 @@
+"""How a suite stands: what of it is done, missing or failed, and how long the rest may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bcl.runs.store import RunStore
+from bcl.schedule.local import cores
+from bcl.studies.estimate import Estimate
+from bcl.studies.plan import Planned, unique
+from bcl.studies.suite import Suite
+
+
+def finished(planned: Sequence[Planned], store: RunStore) -> Iterator[dict[str, Any]]:
+    """The results that the store holds."""
+    return (result for config in unique(planned) if (result := store.result(config)) is not None)
+
+
+class Status:
+    """A suite against its store: what is done, what is not, and how long the rest may take."""
+
+    def __init__(self, suite: Suite, planned: Sequence[Planned], store: RunStore, device: str, workers: int | None):
+        self.suite, self.planned, self.store, self.device = suite, planned, store, device
+        self.workers = workers or (1 if device != "cpu" else cores())
+        self.states = {config.id: store.state(config) for config in unique(planned)}
+        self.estimate = Estimate(finished(planned, store))
+
+    def line(self, one: Planned) -> dict[str, Any]:
+        states = [self.states[config.id] for config in one.configs]
+        count = {name: states.count(name) for name in ("done", "running", "failed", "stopped", "missing")}
+        each = self.estimate.seconds(one, self.device)
+        left = len(states) - count["done"] if one.configs else one.line.seeds
+        return {
+            "group": one.line.group,
+            "label": one.line.label,
+            "benchmark": one.line.benchmark,
+            "scenario": one.scenario,
+            "method": one.line.method,
+            "settings": {**one.line.options, **one.line.overrides},
+            "seeds": one.line.seeds,
+            **count,
+            "problem": one.problem,
+            "seconds_per_run": each,
+            "seconds_left": each * left,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        counted = {state: list(self.states.values()).count(state) for state in sorted(set(self.states.values()))}
+        left, blocked = self._left(), sum(one.line.seeds for one in self.planned if one.problem)
+        return {
+            "suite": self.suite.name,
+            "store": str(self.store.root),
+            "lines": [self.line(one) for one in self.planned],
+            "runs": {"total": len(self.states) + blocked, **counted},
+            "failures": dict(self._failures()),
+            "workers": self.workers,
+            "seconds_left": left / self.workers,
+        }
+
+    def _left(self) -> float:
+        """Seconds of computing that are left; a run that two lines share counts once."""
+        each = {c.id: self.estimate.seconds(one, self.device) for one in self.planned for c in one.configs}
+        blocked = sum(self.estimate.seconds(one, self.device) * one.line.seeds for one in self.planned if one.problem)
+        return blocked + sum(seconds for id, seconds in each.items() if self.states[id] != "done")
+
+    def _failures(self) -> list[tuple[str, str]]:
+        failed = (c for c in unique(self.planned) if self.states[c.id] == "failed")
+        return [(config.id, self.store.failure(config) or "") for config in failed]
