@@ -6,13 +6,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bcl.cli.data import app as data_app
 from bcl.cli.suite import app as suite_app
-from bcl.errors import InputError, UserError, unknown
+from bcl.errors import DamagedFileError, InputError, UserError, unknown
+
+if TYPE_CHECKING:
+    from bcl.runs.result import Result
 
 STOPPED = 130  # the exit code after Ctrl-C
 app = typer.Typer(
@@ -184,9 +187,13 @@ def report(
     tables: Annotated[Path | None, typer.Option("--tables", help="A suite's tables [default: DIR/tables].")] = None,
 ) -> None:
     """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
-    from bcl.runs.store import find_results
+    from bcl.runs.result import find_results
 
-    results = list(find_results(directory))
+    results, problems = find_results(directory)
+    if problems and not results:
+        raise DamagedFileError(problems[0])
+    for problem in problems:
+        print(f"bcl: {problem}", file=sys.stderr)
     page = output or directory / "report.html"
     more = _write_suite_report(directory, page, tables or directory / "tables")
     if more is None:
@@ -214,7 +221,7 @@ def _write_suite_report(directory: Path, page: Path, tables: Path) -> dict[str, 
     return dict(axis_figures(comparison))
 
 
-def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:
+def _print(results: list[Result], as_json: bool, out: Path) -> None:
     from bcl.report.summary import summarize
 
     summary = summarize(results)
@@ -230,7 +237,7 @@ def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:
     print(f"runs: {out}    page: bcl report {out}", file=sys.stderr)
 
 
-def _write_report(results: list[dict[str, Any]], path: Path, title: str | None) -> None:
+def _write_report(results: list[Result], path: Path, title: str | None) -> None:
     from bcl.report.html import write_report
 
     print(f"report: {write_report(results, path, title)}", file=sys.stderr)

@@ -12,6 +12,8 @@ from bcl.errors import InputError, MissingDataError, UserError, unknown
 from bcl.learners import METHODS
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import try_out
+from bcl.runs.options import RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
 from bcl.streams import benchmark as find_benchmark
@@ -30,7 +32,7 @@ def run(
     save_every: float = 60.0,
     device: str = "auto",
     **options: Any,
-) -> list[dict[str, Any]]:
+) -> list[Result]:
     """Run what is missing, with progress on standard error. `options` are those of `RunConfig.resolve`."""
     find_benchmark(benchmark)
     check_seconds("save-every", save_every)
@@ -50,7 +52,8 @@ def run(
     if again and not resume:
         print(f"runs that were stopped before begin anew: {again}; with --resume they would go on", file=sys.stderr)
     with Watch([f"{config.method} seed {config.seed}" for config in configs]) as watch:
-        results = run_all(configs, store, workers=workers, resume=resume, save_every=save_every, report=watch)
+        asked = RunOptions(resume=resume, save_every=save_every, report=watch)
+        results = run_all(configs, store, asked, workers=workers)
     for result in results:
         if result.get("diverged"):
             print(f"{result['method']} seed {result['seed']} diverged: its weights are not finite", file=sys.stderr)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import multiprocessing
-import os
 import signal
 import warnings
 from collections import deque
@@ -21,7 +20,7 @@ import numpy as np
 from bcl.data.dataset import Array
 from bcl.data.source import BROKEN
 from bcl.errors import DamagedFileError, UserError
-from bcl.processes import deaf, on_ctrl_c
+from bcl.processes import cores, set_sigint, sigint_blocked
 
 PIXEL_LIMIT = 64_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "PPM", "TIFF")  # none that calls another program
@@ -79,10 +78,6 @@ def decode_all(
     return resized
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
     chunk: list[Item] = []
     size = 0
@@ -110,11 +105,11 @@ def _in_processes(chunks: Iterator[list[Item]], mode: str, size: Size) -> Iterat
     context = multiprocessing.get_context("spawn")
     workers = cores()
     # Of Ctrl-C the parent tells the workers.
-    pool = ProcessPoolExecutor(workers, context, on_ctrl_c, (signal.SIG_IGN,))
+    pool = ProcessPoolExecutor(workers, context, set_sigint, (signal.SIG_IGN,))
     waiting: deque[Future[tuple[list[str], Array, int]]] = deque()
     try:
         for chunk in chunks:
-            with deaf():
+            with sigint_blocked():
                 waiting.append(pool.submit(_decode_chunk, chunk, mode, size))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()

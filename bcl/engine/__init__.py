@@ -1,7 +1,7 @@
 """How steps run: the loop over a stream, evaluation, checkpoints."""
 
 from bcl.engine.checkpoint import digest, load, read, save, write_atomically
-from bcl.engine.evaluate import TestSets, evaluate
+from bcl.engine.evaluate import TestSets, evaluate, is_finite
 from bcl.engine.loop import Loop, Member
 from bcl.engine.position import Interrupted, Position
 
@@ -13,6 +13,7 @@ __all__ = [
     "TestSets",
     "digest",
     "evaluate",
+    "is_finite",
     "load",
     "read",
     "save",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -60,7 +60,9 @@ class Accuracies:
             return Graph(passes)
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             self.capturable = False
-            print(f"evaluation is not captured, and slower, because of {first_line(reason)}", file=sys.stderr)
+            logging.getLogger("bcl").warning(
+                "evaluation is not captured, and slower, because of %s", first_line(reason)
+            )
             return None
 
 

@@ -6,6 +6,9 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
+import bcl
 from bcl.errors import DamagedFileError, InputError, MissingDataError, StorageError, first_line
+from bcl.learners.base import Learner
 
 Path_ = str | os.PathLike[str]
 
@@ -39,33 +44,71 @@ def write_atomically(path: Path_, data: bytes) -> None:
         ) from error
 
 
-def save(module: nn.Module, path: Path_, about: dict[str, Any] | None = None) -> None:
-    """Save the whole state of a learner (or a network), with `about` beside it as JSON."""
+def save(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> None:
+    """Save the whole state of a learner (or a network): what it is, whose run it belongs to, and `about`, as JSON."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-    metadata = {"about": json.dumps(about or {}), "sha256": digest(tensors)}
-    write_atomically(path, serialize(_unshared(tensors), metadata))
+    texts = {"about": json.dumps(about or {}), "kind": json.dumps({**kind(module), "run": run, "bcl": bcl.__version__})}
+    write_atomically(path, serialize(_unshared(tensors), {**texts, "sha256": digest(tensors, *texts.values())}))
 
 
-def load(module: nn.Module, path: Path_) -> dict[str, Any]:
+def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:
     """Load into a module of the same kind what `save` wrote; returns `about`. The module is untouched on failure."""
-    tensors, about = read(path)
+    tensors, about, there = _read(path)
+    for name, value in {"run": run, **kind(module)}.items():
+        _compare(path, name, there.get(name), value)
     own = module.state_dict()
     for name in sorted(own.keys() | tensors.keys()):
         if name not in tensors or name not in own:
             raise InputError(f"{path} was saved from another learner: '{name}' is in only one of the two")
-        if name.endswith("_extra_state"):
-            continue
-        if own[name].shape != tensors[name].shape or own[name].dtype != tensors[name].dtype:
-            raise InputError(
-                f"{path} was saved from another learner: '{name}' is {tuple(tensors[name].shape)} there "
-                f"and {tuple(own[name].shape)} here"
-            )
-    module.load_state_dict(tensors)
+        if not name.endswith("_extra_state"):
+            _compare(path, f"'{name}'", _form(tensors[name]), _form(own[name]))
+    if isinstance(module, Learner) and type(module).get_extra_state is Learner.get_extra_state:
+        _check_place(path, tensors["_extra_state"], module.setting.tasks)
+    before = {name: tensor.detach().to("cpu", copy=True) for name, tensor in own.items()}
+    try:
+        module.load_state_dict(tensors)
+    except Exception as error:  # of a module's own way to load
+        module.load_state_dict(before)
+        raise InputError(f"{path} cannot be loaded into this learner: {first_line(error)}") from error
     return about
+
+
+def kind(module: nn.Module) -> dict[str, Any]:
+    """What a module is: only one that is the same in all of this can go on from another's state."""
+    if not isinstance(module, Learner):
+        return {"network": type(module).__name__}
+    about = {"method": type(module).__name__, "network": type(module.net).__name__}
+    about |= {f"setting.{name}": value for name, value in asdict(module.setting).items()}
+    about |= {f"hyper.{name}": value for name, value in asdict(module.hyper).items()}
+    as_read: dict[str, Any] = json.loads(json.dumps(about, default=methodcaller("item")))  # of numbers of NumPy's
+    return as_read
+
+
+def _compare(path: Path_, name: str, there: Any, here: Any) -> None:
+    if there != here:
+        words = [text if len(text) <= 60 else f"{text[:57]}..." for text in (str(there), str(here))]
+        raise InputError(f"{path} was saved from another learner: {name} is {words[0]} there and {words[1]} here")
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _check_place(path: Path_, state: Tensor, tasks: int) -> None:
+    """A learner's extra state: the task that it is in, or -1, and the tasks that it has seen, each once."""
+    place = state.tolist() if state.dtype == torch.int64 and state.dim() == 1 else []
+    seen = place[1:]
+    if not place or place[0] not in (-1, *seen) or len(set(seen)) < len(seen) or not {*seen} <= {*range(tasks)}:
+        raise DamagedFileError(f"{path} is damaged: it does not say which of {tasks} tasks the learner has seen")
 
 
 def read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the JSON of a saved file, verified."""
+    tensors, about, _ = _read(path)
+    return tensors, about
+
+
+def _read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Any]]:
     path = Path(path)
     if not path.is_file():
         raise MissingDataError(f"{path} does not exist")
@@ -73,17 +116,16 @@ def read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.get("sha256") != digest(tensors):
+        if metadata["sha256"] != digest(tensors, metadata["about"], metadata["kind"]):
             raise DamagedFileError(f"{path} is damaged: its content does not match its checksum")
-        about: dict[str, Any] = json.loads(metadata["about"])
+        return tensors, json.loads(metadata["about"]), json.loads(metadata["kind"])
     except (SafetensorError, KeyError, ValueError, RuntimeError, OSError) as error:
         raise DamagedFileError(f"{path} is damaged: {first_line(error)}") from error
-    return tensors, about
 
 
-def digest(tensors: dict[str, Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes."""
-    total = hashlib.sha256()
+def digest(tensors: Mapping[str, Tensor], *texts: str) -> str:
+    """SHA-256 over names, types, shapes and bytes, and over texts that belong to them."""
+    total = hashlib.sha256("".join(f"{len(text)} {text}\n" for text in texts).encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bcl.learners.base import Learner
 from bcl.streams import Stream
@@ -84,6 +84,15 @@ def evaluating(learner: Learner) -> Iterator[None]:
 def _correct(learner: Learner, x: Tensor, y: Tensor, t: int) -> Tensor:
     answers = [learner.answer(part, t).argmax(1) for part in x.split(samples_at_a_time(x.shape[1:]))]
     return (torch.cat(answers) == y).sum()
+
+
+def is_finite(module: nn.Module) -> bool:
+    """Whether all weights of a learner or a network are finite numbers; one that has diverged stays so.
+
+    >>> is_finite(nn.Linear(2, 1))
+    True
+    """
+    return bool(torch.stack([weight.isfinite().all() for weight in module.parameters()]).all())
 
 
 def samples_at_a_time(shape: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -12,7 +12,7 @@ import torch
 
 from bcl.engine.accuracies import Accuracies
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable
-from bcl.engine.evaluate import TestSets
+from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed
 from bcl.engine.position import Interrupted, Position
 from bcl.errors import InputError, first_line
@@ -75,6 +75,7 @@ class Loop:
     report:     called with (member, steps done, steps in all) a few times per second.
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
+    stop_diverged: end a member at a task boundary once its weights are not finite; the others go on.
     """
 
     def __init__(
@@ -86,22 +87,27 @@ class Loop:
         report: Callable[[int, int, int], None] = lambda *_: None,
         stop: Callable[[], bool] = lambda: False,
         captured: bool | None = None,
+        stop_diverged: bool = False,
     ):
         places = {(len(m.stream), m.learner.joint, m.position.task, m.position.batch) for m in members}
         if len(places) != 1:
             raise InputError("learners run side by side from the same place of streams of the same length alone")
-        self.members, self.device = list(members), device
-        self.save_every, self.report, self.stop = save_every, report, stop
+        self.device, self.save_every, self.report, self.stop = device, save_every, report, stop
         self.captured = device.type == "cuda" if captured is None else captured
         if self.captured:
             torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
         for member in members:
             check_last_batch(member)
-        self.totals = [member.total_steps for member in members]
-        streams = {id(m.stream): m.stream for m in members}
-        tests = {key: TestSets(stream, device) for key, stream in streams.items()}
-        its_tests = [tests[id(m.stream)] for m in members]
-        self.accuracies = Accuracies([m.learner for m in members], its_tests, self.captured)
+        self.stop_diverged = stop_diverged
+        self.tests = {id(m.stream): TestSets(m.stream, device) for m in members}
+        self._gather(dict(enumerate(members)))
+
+    def _gather(self, members: dict[int, Member]) -> None:
+        """Go on with these members, by the number under which each is reported."""
+        self.members, self.numbers = list(members.values()), list(members)
+        self.totals = [member.total_steps for member in self.members]
+        tests = [self.tests[id(m.stream)] for m in self.members]
+        self.accuracies = Accuracies([m.learner for m in self.members], tests, self.captured)
 
     def run(self) -> None:
         self._since = self._saved = self._reported = time.monotonic()
@@ -116,9 +122,21 @@ class Loop:
                 self._joint()
         else:
             for t in range(first.position.task, len(first.stream)):
+                if self.stop_diverged and first.position.batch == 0 and not self._drop_diverged():
+                    break
                 self._task(t)
-        for i, total in enumerate(self.totals):
+        for i, total in zip(self.numbers, self.totals, strict=True):
             self.report(i, total, total)
+
+    def _drop_diverged(self) -> bool:
+        """Between two tasks: go on without the members whose weights are not finite; whether any are left."""
+        everyone = dict(zip(self.numbers, self.members, strict=True))
+        kept = {i: m for i, m in everyone.items() if not m.position.matrix or is_finite(m.learner.net)}
+        for i in everyone.keys() - kept.keys():
+            self.report(i, everyone[i].total_steps, everyone[i].total_steps)
+        if 0 < len(kept) < len(everyone):
+            self._gather(kept)
+        return bool(kept)
 
     def _task(self, t: int) -> None:
         kept: dict[int, Feed] = {}
@@ -183,7 +201,7 @@ class Loop:
             if len(self.members) > 1 and isinstance(reason, torch.cuda.OutOfMemoryError):
                 raise  # fewer members may fit
             self.captured = False
-            print(f"steps are not captured, and slower, because of {first_line(reason)}", file=sys.stderr)
+            logging.getLogger("bcl").warning("steps are not captured, and slower, because of %s", first_line(reason))
             return None
 
     def _measure(self, next_task: int) -> None:
@@ -193,8 +211,8 @@ class Loop:
             at = m.position
             at.matrix.append(row)
             at.task, at.batch = next_task, 0
-            entry = {"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3), "accuracy": row}
-            at.log.append(entry)
+            seconds = round(at.seconds, 3)
+            at.log.append({"after_task": next_task, "steps": at.steps, "seconds": seconds, "accuracy": row})
         self._save_if(min(self.save_every, AFTER_A_TASK))
 
     def _tick(self, batch: int) -> None:
@@ -207,8 +225,8 @@ class Loop:
             raise Interrupted
         now = time.monotonic()
         if now - self._reported >= 0.2:
-            for i, m in enumerate(self.members):
-                self.report(i, m.position.steps, self.totals[i])
+            for i, m, total in zip(self.numbers, self.members, self.totals, strict=True):
+                self.report(i, m.position.steps, total)
             self._reported = now
 
     def _save_if(self, seconds: float) -> None:

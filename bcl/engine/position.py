@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypedDict
+
+from bcl.errors import DamagedFileError
 
 
 class Interrupted(Exception):
     """The run was asked to stop; its checkpoint is written."""
+
+
+class LogEntry(TypedDict):
+    """What is measured after a task."""
+
+    after_task: int
+    steps: int
+    seconds: float
+    accuracy: list[float]
 
 
 @dataclass
@@ -20,11 +31,13 @@ class Position:
     seconds: float = 0.0  # spent learning and evaluating so far
     before: list[float] = field(default_factory=list)  # accuracy on every task before anything was learnt
     matrix: list[list[float]] = field(default_factory=list)  # a row of accuracies per task learnt
-    log: list[dict[str, Any]] = field(default_factory=list)  # one entry per task
+    log: list[LogEntry] = field(default_factory=list)  # one entry per task
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Position:
+        if data.keys() != {one.name for one in fields(cls)}:
+            raise DamagedFileError("it does not say where in its stream the learner stands")
         return cls(**data)

@@ -11,7 +11,7 @@ from typing import Any
 from bcl.report.entries import UPPER_BOUND, Entry, Result, show
 from bcl.report.paper import published
 from bcl.report.significance import holm, paired_p
-from bcl.runs.store import read_result
+from bcl.runs.result import read_result
 from bcl.studies.plan import read_record
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from bcl.engine.position import Interrupted
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import execute_together
 from bcl.runs.locks import Lock
+from bcl.runs.options import DEFAULTS, RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 
 
 @contextlib.contextmanager
-def claimed(config: RunConfig, store: RunStore, resume: bool = False) -> Iterator[dict[str, Any] | None]:
+def claimed(config: RunConfig, store: RunStore, resume: bool = False) -> Iterator[Result | None]:
     """Hold a run while the block computes it. Gives its result if it is there by now, else None: compute it.
 
     Raises Busy where another process holds it. An error in the block is recorded with the run, and goes on its way.
@@ -38,21 +39,10 @@ def claimed(config: RunConfig, store: RunStore, resume: bool = False) -> Iterato
         store.note(config, "finished")
 
 
-def compute(
-    config: RunConfig,
-    store: RunStore,
-    *,
-    resume: bool = False,
-    save_every: float = 60.0,
-    report: Callable[[int, int], None] = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:
+def compute(config: RunConfig, store: RunStore, options: RunOptions = DEFAULTS) -> Result:
     """Claim a run and execute it, or read what was run before."""
     done = store.result(config)
     if done is not None:
         return done
-    with claimed(config, store, resume) as found:
-        if found is not None:
-            return found
-        options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": stop}
-        return execute_together([config], store, report=lambda _, done, total: report(done, total), **options)[0]
+    with claimed(config, store, options.resume) as found:
+        return execute_together([config], store, options)[0] if found is None else found

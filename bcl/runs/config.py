@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import bcl
 from bcl.errors import InputError, unknown
+from bcl.runs.identity import code_digest
 from bcl.runs.precision import PRECISIONS
 from bcl.runs.presets import preset
 from bcl.streams import SCENARIOS, benchmark
@@ -90,14 +90,19 @@ class RunConfig:
         )
 
     @property
-    def id(self) -> str:
-        """A readable name with a digest of all that determines the result, the code of the learner included."""
+    def code(self) -> str:
+        """A digest of the code that computes the run."""
         from bcl.learners import method
 
+        return code_digest(Path(inspect.getfile(method(self.method))), self.device != "cpu")[:12]
+
+    @property
+    def id(self) -> str:
+        """A readable name with a digest of all that determines the result; usable as the name of a directory."""
         own = {key: value for key, value in asdict(self).items() if key != "data" or value}
-        whole = {**own, "bcl": bcl.__version__, "source": source_digest(inspect.getfile(method(self.method)))}
+        whole = {**own, "bcl": bcl.__version__, "code": self.code}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-        return f"{self.method}-seed{self.seed}-{digest[:12]}"
+        return f"{re.sub(r'[^a-zA-Z0-9.+_-]+', '-', self.method)}-seed{self.seed}-{digest[:12]}"
 
     @property
     def command(self) -> str:
@@ -121,33 +126,3 @@ class RunConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
-
-
-@cache
-def source_digest(learner: str) -> str:
-    """A digest of the code that a result depends on: the learner's file, the engine's, and what they import.
-
-    An edit there makes other runs of it: a store never answers with what older code computed.
-    """
-    home = Path(bcl.__file__).parent
-    found: set[Path] = set()
-    waiting = [Path(learner), *(home / "engine").glob("*.py")]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting += _imports(path, home)
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(found))).hexdigest()
-
-
-@cache
-def _imports(path: Path, home: Path) -> tuple[Path, ...]:
-    """The files that a file imports from the rooms in which results are made, within functions too."""
-    files = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:1] == ["bcl"]:
-            _, *place = str(node.module).split(".")
-            for part in (place, *([*place, alias.name] for alias in node.names)):
-                if part and part[0] in ("engine", "learners", "memory", "nets", "ops"):
-                    files += [home.joinpath(*part, "__init__.py"), home.joinpath(*part).with_suffix(".py")]
-    return tuple(file for file in files if file.is_file())

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import bcl
 from bcl.errors import DamagedFileError, InputError, first_line
-from bcl.runs.config import RunConfig
-from bcl.runs.precision import precision_context, set_precision
-from bcl.runs.store import RunStore
 from bcl.metrics import all_metrics
+from bcl.runs.config import RunConfig
+from bcl.runs.options import DEFAULTS, RunOptions
+from bcl.runs.precision import precision_context, set_precision
+from bcl.runs.result import Result, sealed
+from bcl.runs.store import RunStore
 
 
-def execute_together(
-    configs: Sequence[RunConfig],
-    store: RunStore,
-    *,
-    resume: bool = False,
-    save_every: float = 60.0,
-    report: Callable[[int, int, int], None] = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> list[dict[str, Any]]:
-    """Run configs side by side on their device, and write each one's result. `report`: (index, steps done, in all).
+def execute_together(configs: Sequence[RunConfig], store: RunStore, options: RunOptions = DEFAULTS) -> list[Result]:
+    """Run configs side by side on their device, and write each one's result.
 
-    `resume` goes on from the checkpoints of runs that were stopped; those that stand at another place than the first
-    run after it.
+    With `resume`, runs whose checkpoints stand at another place than those of the first run after them.
     """
     import torch
 
@@ -38,7 +30,7 @@ def execute_together(
     device = torch.device(configs[0].device)
     set_precision(configs[0].precision)
     streams: dict[Any, Any] = {}
-    members = [_prepare(config, store, resume, device, streams) for config in configs]
+    members = [_prepare(config, store, options.resume, device, streams) for config in configs]
     places: dict[tuple[int, int], list[int]] = {}
     for i, member in enumerate(members):
         places.setdefault((member.position.task, member.position.batch), []).append(i)
@@ -46,18 +38,14 @@ def execute_together(
         loop = engine.Loop(
             [members[i] for i in together],
             device,
-            save_every=save_every,
-            report=partial(for_group, report, together),
-            stop=stop,
+            save_every=options.save_every,
+            report=options.for_runs(together).report,
+            stop=options.stop,
+            stop_diverged=options.stop_diverged,
         )
         with precision_context(configs[0].precision, device):
             loop.run()
     return [_finish(config, store, member, device) for config, member in zip(configs, members, strict=True)]
-
-
-def for_group(report: Callable[[int, int, int], None], group: Sequence[int], i: int, done: int, total: int) -> None:
-    """Report the i-th member of a group under the number that it has among all."""
-    report(group[i], done, total)
 
 
 def data_of(config: RunConfig) -> tuple[tuple[str, Any], ...]:
@@ -104,25 +92,26 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
         raise InputError(f"the data of {config.benchmark} has changed since this run was planned; run it anew")
     learner = learner_of(config, stream.setting, device)
     checkpoint = store.create(config) / "checkpoint.safetensors"
-    member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json()))
+    run = config.id
+    member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json(), run=run))
     if not resume:
         checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
     elif checkpoint.exists():
         try:
-            member.position = engine.Position.from_json(engine.load(learner, checkpoint))
-        except (DamagedFileError, InputError, TypeError) as error:
-            raise DamagedFileError(f"{error}; run without --resume to start this run anew") from error
+            member.position = engine.Position.from_json(engine.load(learner, checkpoint, run=run))
+        except (DamagedFileError, InputError) as error:
+            raise DamagedFileError(f"{error}; delete {checkpoint} to start this run anew") from error
     return member
 
 
-def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> dict[str, Any]:
+def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Result:
     import torch
 
     from bcl import engine
 
     at, net = member.position, member.learner.net
     engine.save(net, store.directory(config) / "weights.safetensors", config.to_json())
-    result = {
+    content = {
         "id": config.id,
         "benchmark": config.benchmark,
         "scenario": config.scenario,
@@ -134,13 +123,15 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> dic
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "config": config.to_json(),
-        "diverged": not all(bool(weight.isfinite().all()) for weight in net.parameters()),
+        "code": config.code,
+        "diverged": not engine.is_finite(net),
         "weights_sha256": engine.digest(net.state_dict()),
         "versions": _versions(torch.__version__),
         "hardware": _hardware(device),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": config.command,
     }
+    result = sealed(content)
     store.finish(config, result, at.log)
     return result
 

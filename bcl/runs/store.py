@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import os
 import socket
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from torch import Tensor
 
-from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, MissingDataError, StorageError
+from bcl.engine.checkpoint import digest, read, write_atomically
+from bcl.engine.position import LogEntry
+from bcl.errors import DamagedFileError, StorageError
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import is_held
+from bcl.runs.result import Result, log_lines, matrix_table, read_result
 
-REQUIRED = ("benchmark", "scenario", "method", "seed", "acc", "accuracy_matrix", "steps", "seconds", "config")
 FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
 
 
@@ -59,21 +59,25 @@ class RunStore:
             write_atomically(where / "config.yaml", text.encode())
         return where
 
-    def result(self, config: RunConfig) -> dict[str, Any] | None:
-        """The run's result, or None if it is not complete."""
+    def result(self, config: RunConfig) -> Result | None:
+        """The run's result, or None if it is not complete. DamagedFileError where it cannot be trusted."""
         path = self.directory(config) / "result.json"
         return read_result(path) if path.exists() else None
 
-    def finish(self, config: RunConfig, result: dict[str, Any], log: list[dict[str, Any]]) -> None:
+    def weights(self, config: RunConfig) -> dict[str, Tensor]:
+        """The network's weights at the end of a complete run, checked against its result."""
+        path = self.directory(config) / "weights.safetensors"
+        tensors, _ = read(path)
+        if digest(tensors) != read_result(path.with_name("result.json"))["weights_sha256"]:
+            raise DamagedFileError(f"{path} is not of this result; delete {path.parent} and run again")
+        return tensors
+
+    def finish(self, config: RunConfig, result: Result, log: Sequence[LogEntry]) -> None:
         """Write the result last: a run is complete when it is there. The checkpoint has then done its work."""
         where = self.directory(config)
-        table = io.StringIO()
-        rows = csv.writer(table, lineterminator="\n")
-        matrix = result["accuracy_matrix"]
-        rows.writerow(["after_task", *(f"task_{j + 1}" for j in range(len(matrix[0])))])
-        rows.writerows([entry["after_task"], *entry["accuracy"]] for entry in log)
-        write_atomically(where / "accuracy.csv", table.getvalue().encode())
-        write_atomically(where / "log.jsonl", "".join(json.dumps(entry) + "\n" for entry in log).encode())
+        table = matrix_table(result["accuracy_matrix"], [entry["after_task"] for entry in log])
+        write_atomically(where / "accuracy.csv", table)
+        write_atomically(where / "log.jsonl", log_lines(log))
         write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
         (where / "checkpoint.safetensors").unlink(missing_ok=True)
 
@@ -88,8 +92,11 @@ class RunStore:
     def state(self, config: RunConfig) -> str:
         """done, running (by a living process), failed, stopped (a checkpoint waits) or missing."""
         where = self.directory(config)
-        if (where / "result.json").exists():
-            return "done"
+        try:
+            if self.result(config) is not None:
+                return "done"
+        except DamagedFileError:
+            return "failed"
         if is_held(where):
             return "running"
         if (where / "error.json").exists():
@@ -125,8 +132,11 @@ class RunStore:
     def failure(self, config: RunConfig) -> str | None:
         """The error of a run that failed, as one line."""
         try:
+            self.result(config)
             content = json.loads((self.directory(config) / "error.json").read_text(encoding="utf-8"))
             return f"{content['kind']}: {content['error']}"
+        except DamagedFileError as error:
+            return str(error)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
@@ -144,22 +154,3 @@ class RunStore:
         }
         with contextlib.suppress(OSError), open(self.root / "journal.jsonl", "ab", buffering=0) as file:
             file.write((json.dumps(line) + "\n").encode())
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        for key in REQUIRED:
-            result[key]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedFileError(f"{path} is damaged ({error}); delete it and run again") from error
-    return dict(result)
-
-
-def find_results(root: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The results of all complete runs below a directory."""
-    root = Path(root)
-    if not root.is_dir():
-        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
-    for path in sorted(root.rglob("result.json")):
-        yield read_result(path)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-import time
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bcl.engine.position import Interrupted
-from bcl.runs.claims import claimed, compute
+from bcl.runs.claims import claimed
 from bcl.runs.config import RunConfig
-from bcl.runs.execute import execute_together, for_group
+from bcl.runs.execute import execute_together
 from bcl.runs.locks import Busy
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
-from bcl.schedule.group_size import choose, evenly, kind
+from bcl.schedule.group_size import choose_size, split_evenly, step_cost_key
+from bcl.schedule.queue import Outcomes, Queue, one_after_another
 
 AT_ONCE = 5  # where it is not measured: enough for most of the profit, see bench/records/gpu-speed.txt
-_chosen: dict[tuple[Any, ...], int] = {}  # a search runs groups of the same kinds again and again
+_chosen: dict[tuple[Any, ...], int] = {}  # kept: a search runs groups of the same kinds again and again
 
 
 def pace(config: RunConfig) -> tuple[Any, ...]:
@@ -37,37 +38,33 @@ def by_pace(configs: Sequence[RunConfig], missing: Sequence[int]) -> list[list[i
 
 def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
     """Runs that go together, at most `at_once` of them."""
-    return [group for runs in by_pace(configs, missing) for group in evenly(runs, at_once)]
+    return [group for runs in by_pace(configs, missing) for group in split_evenly(runs, at_once)]
 
 
-def measured(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> int:
-    """How many of these runs, all of one pace, are best taken side by side; a line on standard error says so."""
+def best_group_size(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> int:
+    """How many of these runs, all of one pace, are best taken side by side: measured, and logged."""
     if len(configs) == 1 or configs[0].device == "cpu":
         return AT_ONCE
-    key = (pace(configs[0]), *map(kind, configs))
+    key = (pace(configs[0]), *map(step_cost_key, configs))
     if key not in _chosen:
-        from bcl.schedule.step_timing import Rehearsal
+        from bcl.schedule.step_timing import StepTimer
 
-        rehearsal = Rehearsal(configs)
+        timer = StepTimer(configs)
         try:
-            _chosen[key], line = choose(len(configs), rehearsal, rehearsal.room, stop)
+            _chosen[key], line = choose_size(len(configs), timer, timer.room, stop)
         finally:
-            rehearsal.close()
-        print(line, file=sys.stderr, flush=True)
+            timer.close()
+        logging.getLogger("bcl").info(line)
     return _chosen[key]
 
 
-def side_by_side(
+def in_groups(
     configs: Sequence[RunConfig],
     missing: Sequence[int],
     store: RunStore,
-    *,
-    resume: bool,
-    save_every: float,
-    report: Callable[[int, int, int], None],
-    stop: Callable[[], bool],
+    options: RunOptions,
     at_once: int | None = None,
-) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
+) -> Outcomes:
     """Compute runs group by group. A group that does not fit into the GPU's memory is halved and tried again.
 
     `at_once`: how many at most; by default as many as is best, which is measured for the runs of every pace.
@@ -76,13 +73,12 @@ def side_by_side(
 
     unmeasured = by_pace(configs, missing)
     waiting: list[tuple[list[int], bool]] = []  # groups, and whether each goes on from what it has saved
-    busy: list[int] = []
-    options: dict[str, Any] = {"save_every": save_every, "stop": stop}
+    queue = Queue([], configs, store)  # of runs that another process holds
     while waiting or unmeasured:
         if not waiting:
             runs = unmeasured.pop(0)
-            at_most = at_once or measured([configs[i] for i in runs], stop)
-            waiting = [(group, resume) for group in evenly(runs, at_most)]
+            at_most = at_once or best_group_size([configs[i] for i in runs], options.stop)
+            waiting = [(group, options.resume) for group in split_evenly(runs, at_most)]
         group, again = waiting.pop(0)
         held: list[int] = []
         try:
@@ -91,7 +87,7 @@ def side_by_side(
                     try:
                         done = claims.enter_context(claimed(configs[i], store, again))
                     except Busy:
-                        busy.append(i)
+                        queue.defer(i)
                         continue
                     except Exception as error:  # this run's alone: its place cannot be written, its result is damaged
                         yield i, error
@@ -102,13 +98,8 @@ def side_by_side(
                         yield i, done
                 if not held:
                     continue
-                results = execute_together(
-                    [configs[i] for i in held],
-                    store,
-                    resume=again,
-                    report=partial(for_group, report, held),
-                    **options,
-                )
+                how = replace(options.for_runs(held), resume=again)
+                results = execute_together([configs[i] for i in held], store, how)
             yield from zip(held, results, strict=True)
         except Interrupted:
             raise
@@ -119,21 +110,4 @@ def side_by_side(
             torch.cuda.empty_cache()
             middle = len(held) // 2 if isinstance(error, torch.cuda.OutOfMemoryError) else 1
             waiting[:0] = [(held[:middle], True), (held[middle:], True)]  # whose fault it was will show
-    for i in busy:
-        yield i, _wait_for(configs[i], store, stop, options)
-
-
-def _wait_for(
-    config: RunConfig, store: RunStore, stop: Callable[[], bool], options: dict[str, Any]
-) -> dict[str, Any] | BaseException:
-    """A run that another process holds: its result when it is there, or our own if that process died."""
-    while not stop():
-        try:
-            return compute(config, store, resume=True, **options)
-        except Busy:
-            time.sleep(0.5)
-        except Interrupted:
-            raise
-        except Exception as error:
-            return error
-    raise Interrupted
+    yield from one_after_another(queue, replace(options, resume=True))

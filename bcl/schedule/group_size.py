@@ -63,7 +63,7 @@ def expected_memory(before: Timing, last: Timing, n: int) -> float:
     return last.memory + max(0.0, growth) * (n - last.members)
 
 
-def choose(
+def choose_size(
     waiting: int,
     measure: Callable[[int], Timing],
     room: Callable[[], int],
@@ -94,14 +94,14 @@ def choose(
     return n, f"{n} runs side by side ({each:.3g} ms per step and run; 1 alone: {alone:.3g} ms)"
 
 
-def evenly(runs: Sequence[int], at_most: int) -> list[list[int]]:
+def split_evenly(runs: Sequence[int], at_most: int) -> list[list[int]]:
     """Runs in order, in as few groups as possible, none of them larger than `at_most` nor much larger than another."""
     count = -(-len(runs) // at_most)
     ends = [len(runs) * k // count for k in range(count + 1)]
     return [list(runs[a:b]) for a, b in pairwise(ends)]
 
 
-def kind(config: RunConfig) -> tuple[Any, ...]:
-    """Runs of one kind take steps that cost the same: seeds and rates make no difference."""
+def step_cost_key(config: RunConfig) -> tuple[Any, ...]:
+    """Runs that agree in this take steps that cost the same: seeds and rates make no difference."""
     fixed = tuple(sorted((name, value) for name, value in config.hyper.items() if not isinstance(value, float)))
     return (config.method, config.scenario, config.net, config.memory, fixed)

@@ -3,80 +3,91 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import threading
-import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from bcl.engine.position import Interrupted
-from bcl.runs.claims import compute
+from bcl.errors import DamagedFileError
+from bcl.processes import cores, stop_signals
 from bcl.runs.config import RunConfig
-from bcl.runs.locks import Busy
+from bcl.runs.options import DEFAULTS, RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
-from bcl.schedule.gpu_groups import side_by_side
-from bcl.schedule.workers import Queue, Report, in_processes
+from bcl.schedule.gpu_groups import in_groups
+from bcl.schedule.queue import Outcome, Outcomes, Queue, one_after_another
+from bcl.schedule.workers import in_processes
 
-Outcome = dict[str, Any] | BaseException
+OnFailure = Callable[[int, BaseException], None]  # the index of the run, and its error
 
 
 class Stopped(Exception):
-    """Ctrl-C: the runs under way were saved."""
+    """A signal asked us to stop; the runs under way were saved."""
 
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def __init__(self, number: int = signal.SIGINT):
+        super().__init__(signal.Signals(number).name)
+        self.signal = number
 
 
 def run_all(
     configs: Sequence[RunConfig],
     store: RunStore,
+    options: RunOptions = DEFAULTS,
     *,
     workers: int | None = None,
-    resume: bool = False,
-    save_every: float = 60.0,
-    report: Report = lambda *_: None,
-    on_failure: Callable[[int, BaseException], None] | None = None,
-) -> list[dict[str, Any]]:
+    on_failure: OnFailure | None = None,
+) -> list[Result]:
     """Run what the store does not hold yet; results in the order of `configs`.
 
-    A run that fails ends the rest, unless `on_failure` takes its index and its error: then the others go on.
+    A run that fails ends the rest, unless `on_failure` takes its index and its error: then the others go on. A stored
+    result that is damaged never ends the rest.
     """
-    results = stored(configs, store, report)
-    missing = [i for i, result in enumerate(results) if result is None]
-    on_gpu = any(config.device != "cpu" for config in configs)
-    workers = min(len(missing), workers or (1 if on_gpu else cores()))
-    if not missing:
-        return [result for result in results if result is not None]
-    alone = workers == 1
-    how = _in_this_process if alone else partial(in_processes, workers=workers)
-    outcomes = how(configs, missing, store, resume=resume, save_every=save_every, report=report)
-    try:
-        with contextlib.closing(outcomes):
-            take_in(outcomes, results, on_failure)
-    except (KeyboardInterrupt, Interrupted):
-        raise Stopped from None
-    return [result for result in results if result is not None]
+    with stop_signals() as received:
+
+        def outcomes(missing: Sequence[int]) -> Outcomes:
+            asked = replace(options, stop=lambda: bool(received) or options.stop())
+            on_gpu = any(config.device != "cpu" for config in configs)
+            at_once = min(len(missing), workers or (1 if on_gpu else cores()))
+            if at_once > 1:
+                return in_processes(configs, missing, store, asked, at_once)
+            if on_gpu:
+                return in_groups(configs, missing, store, asked)
+            return one_after_another(Queue(missing, configs, store), asked)
+
+        try:
+            return complete(configs, store, options, outcomes, on_failure)
+        except (KeyboardInterrupt, Interrupted):
+            raise Stopped(*received[:1]) from None
 
 
-def stored(configs: Sequence[RunConfig], store: RunStore, report: Report) -> list[dict[str, Any] | None]:
-    """What the store holds already, which is reported; None where a run is missing."""
+def complete(
+    configs: Sequence[RunConfig],
+    store: RunStore,
+    options: RunOptions,
+    outcomes: Callable[[Sequence[int]], Outcomes],
+    on_failure: OnFailure | None,
+) -> list[Result]:
+    """Read what is stored, and take the outcomes of the missing runs."""
     store.prepare()
-    results = [store.result(config) for config in configs]
-    for i, result in enumerate(results):
-        if result is not None:
-            report(i, int(result["steps"]), int(result["steps"]))
-    return results
+    results: dict[int, Result] = {}
+    damaged: dict[int, BaseException] = {}
+    for i, config in enumerate(configs):
+        try:
+            if (found := store.result(config)) is not None:
+                results[i] = found
+                options.report(i, found["steps"], found["steps"])
+        except DamagedFileError as error:
+            damaged[i] = error
+    missing = [i for i in range(len(configs)) if i not in results and i not in damaged]
+    if missing:
+        with contextlib.closing(outcomes(missing)) as under_way:
+            _take(under_way, results, on_failure)
+    _take(damaged.items(), results, on_failure)
+    return [results[i] for i in sorted(results)]
 
 
-def take_in(
-    outcomes: Iterable[tuple[int, Outcome]],
-    results: list[dict[str, Any] | None],
-    on_failure: Callable[[int, BaseException], None] | None,
-) -> None:
-    """Put results into their places; a failure is raised, or handed on."""
+def _take(outcomes: Iterable[tuple[int, Outcome]], results: dict[int, Result], on_failure: OnFailure | None) -> None:
+    """Keep results; a failure is raised, or handed on."""
     for i, outcome in outcomes:
         if not isinstance(outcome, BaseException):
             results[i] = outcome
@@ -84,38 +95,3 @@ def take_in(
             raise outcome
         else:
             on_failure(i, outcome)
-
-
-def _in_this_process(
-    configs: Sequence[RunConfig], missing: list[int], store: RunStore, resume: bool, save_every: float, report: Report
-) -> Generator[tuple[int, Outcome]]:
-    """One after another. Ctrl-C is heard between two steps, so that the run under way can save itself."""
-    asked: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number)) if main else None
-    options: dict[str, Any] = {"resume": resume, "save_every": save_every, "stop": lambda: bool(asked)}
-    queue = Queue(missing, configs, store)
-    try:
-        if any(config.device != "cpu" for config in configs):
-            yield from side_by_side(configs, missing, store, report=report, **options)
-            return
-        while queue.waiting:
-            if asked:
-                raise Interrupted
-            i = queue.take()
-            if i is None:
-                time.sleep(0.1)  # all that is left is in other hands
-                continue
-            try:
-                outcome: Outcome = compute(configs[i], store, report=partial(report, i), **options)
-            except Busy:
-                queue.defer(i)
-                continue
-            except Interrupted:
-                raise
-            except Exception as error:
-                outcome = error
-            yield i, outcome
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)

@@ -10,17 +10,20 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bcl.errors import InputError, UserError, first_line
+from bcl.processes import cores
 from bcl.runs.config import RunConfig
+from bcl.runs.options import DEFAULTS, Report, RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.gpu_groups import AT_ONCE, groups
-from bcl.schedule.local import Stopped, cores, stored, take_in
+from bcl.schedule.local import OnFailure, Stopped, complete
+from bcl.schedule.queue import PATIENCE, Outcomes, Queue
 from bcl.schedule.ray_task import Job, work
-from bcl.schedule.workers import PATIENCE, Report
 
 RETRIES = 5  # other nodes that a run is tried on, should its node die
 
@@ -42,29 +45,27 @@ class Board:
 def run_all(
     configs: Sequence[RunConfig],
     store: RunStore,
+    options: RunOptions = DEFAULTS,
     *,
     address: str | None = None,
     workers: int | None = None,
-    resume: bool = True,
-    save_every: float = 60.0,
-    report: Report = lambda *_: None,
-    on_failure: Callable[[int, BaseException], None] | None = None,
-) -> list[dict[str, Any]]:
+    on_failure: OnFailure | None = None,
+) -> list[Result]:
     """As `local.run_all`, on a Ray cluster: the one at `address`, else one on this machine for the time being."""
     store = RunStore(store.root.resolve())
-    results = stored(configs, store, report)
-    missing = [i for i, result in enumerate(results) if result is None]
-    if missing:
+
+    def outcomes(missing: Sequence[int]) -> Outcomes:
         with _cluster(address, workers) as ray, _token(store) as token:
             environment = {name: value for name, value in os.environ.items() if name.startswith("BCL_")}
-            job = Job(str(store.root), token, str(Path.cwd()), environment, resume, save_every)
-            take_in(_schedule(ray, configs, missing, store, job, report), results, on_failure)
-    return [result for result in results if result is not None]
+            job = Job(str(store.root), token, str(Path.cwd()), environment, options.portable)
+            yield from _schedule(ray, configs, missing, store, job, options.report)
+
+    return complete(configs, store, options, outcomes, on_failure)
 
 
 def _schedule(
     ray: Any, configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, job: Job, report: Report
-) -> Iterator[tuple[int, dict[str, Any] | BaseException]]:
+) -> Outcomes:
     """Hand out the tasks, pass progress on, and take in what comes back."""
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=False
@@ -77,15 +78,13 @@ def _schedule(
         runs = [(i, configs[i]) for i in indices]
         return task.options(name=configs[indices[0]].id, **needs).remote(job, runs, board)
 
-    cpu = [[i] for i in missing if configs[i].device == "cpu"]
+    queue = Queue([i for i in missing if configs[i].device == "cpu"], configs, store)
     gpu = groups(configs, [i for i in missing if configs[i].device != "cpu"], AT_ONCE)
-    under_way = {submit(indices): indices for indices in [*cpu, *gpu]}
-    deferred: list[tuple[float, list[int]]] = []
+    under_way = {submit(indices): indices for indices in gpu}
     try:
-        while under_way or deferred:
-            for entry in [entry for entry in deferred if entry[0] <= time.monotonic()]:
-                deferred.remove(entry)
-                under_way[submit(entry[1])] = entry[1]
+        while under_way or queue.waiting:
+            while (i := queue.take()) is not None:
+                under_way[submit([i])] = [i]
             if not under_way:
                 time.sleep(PATIENCE)
                 continue
@@ -96,7 +95,7 @@ def _schedule(
                 indices = under_way.pop(reference)
                 for i, kind, content in _receive(ray, reference, indices):
                     if kind == "busy":  # another process has it, or the worker of a dead node is about to end
-                        deferred.append((time.monotonic() + PATIENCE, [i]))
+                        queue.defer(i)
                     elif kind == "done":
                         result, files = content
                         if files:

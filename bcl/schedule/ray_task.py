@@ -6,8 +6,8 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from bcl.errors import UserError
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
-from bcl.schedule.gpu_groups import AT_ONCE, side_by_side
+from bcl.schedule.gpu_groups import AT_ONCE, in_groups
+from bcl.schedule.queue import Outcome
 
-EVERY = 0.5  # seconds between two words on progress
+EVERY = 0.5  # seconds between two reports of progress
 Answer = tuple[int, str, Any]  # index; done, busy or failed; (result, files) or the error
 
 
@@ -28,55 +30,48 @@ class Job:
     token: str  # a file in it
     directory: str  # from which the command was given
     environment: Mapping[str, str]
-    resume: bool
-    save_every: float
+    options: RunOptions  # portable
 
 
 def work(job: Job, runs: Sequence[tuple[int, RunConfig]], board: Any) -> list[Answer]:
+    """Compute some runs, each with its index; several only on a GPU."""
     os.environ.update(job.environment)
     with contextlib.suppress(OSError):
         os.chdir(job.directory)  # a benchmark of the user's may be given by a relative path
     shared = (Path(job.root) / job.token).exists()
     store = RunStore(job.root if shared else Path(tempfile.gettempdir()) / "bcl-runs")
     store.prepare()
-    spoke: dict[int, float] = {}
+    reported: dict[int, float] = {}
 
-    def report(place: int, done: int, total: int) -> None:
+    def report(index: int, done: int, total: int) -> None:
         now = time.monotonic()
-        if now - spoke.get(place, 0.0) >= EVERY:
-            spoke[place] = now
-            board.put.remote(runs[place][0], done, total)
+        if now - reported.get(index, 0.0) >= EVERY:
+            reported[index] = now
+            board.put.remote(index, done, total)
 
-    configs = [config for _, config in runs]
-    options: dict[str, Any] = {"resume": job.resume, "save_every": job.save_every}
-    answers: list[Answer] = []
+    indices, configs = [index for index, _ in runs], [config for _, config in runs]
+    options = replace(job.options, report=report).for_runs(indices)
+    outcomes: Iterable[tuple[int, Outcome]]
     if configs[0].device == "cpu":
-        for place, (index, config) in enumerate(runs):
-            answers.append(_one(index, config, store, options, lambda d, t, place=place: report(place, d, t), shared))
-        return answers
-    options |= {"report": report, "stop": lambda: False, "at_once": AT_ONCE}
-    outcomes = side_by_side(configs, range(len(configs)), store, **options)
+        outcomes = ((place, _one(config, store, options.for_runs([place]))) for place, config in enumerate(configs))
+    else:
+        outcomes = in_groups(configs, range(len(configs)), store, options, AT_ONCE)
+    answers: list[Answer] = []
     for place, outcome in outcomes:
-        index, config = runs[place]
-        failed = isinstance(outcome, BaseException)
-        answers.append((index, "failed", _told(outcome)) if failed else _done(index, config, outcome, store, shared))
+        if isinstance(outcome, Busy):
+            answers.append((indices[place], "busy", None))
+        elif isinstance(outcome, BaseException):
+            told = outcome if isinstance(outcome, UserError) else RuntimeError(f"{type(outcome).__name__}: {outcome}")
+            answers.append((indices[place], "failed", told))  # an error that every machine can read
+        else:
+            where = store.directory(configs[place])
+            files = {} if shared else {path.name: path.read_bytes() for path in where.iterdir()}
+            answers.append((indices[place], "done", (outcome, files)))
     return answers
 
 
-def _one(index: int, config: RunConfig, store: RunStore, options: dict[str, Any], report: Any, shared: bool) -> Answer:
+def _one(config: RunConfig, store: RunStore, options: RunOptions) -> Outcome:
     try:
-        return _done(index, config, compute(config, store, report=report, **options), store, shared)
-    except Busy:
-        return index, "busy", None
+        return compute(config, store, options)
     except Exception as error:
-        return index, "failed", _told(error)
-
-
-def _done(index: int, config: RunConfig, result: Any, store: RunStore, shared: bool) -> Answer:
-    files = {} if shared else {path.name: path.read_bytes() for path in store.directory(config).iterdir()}
-    return index, "done", (result, files)
-
-
-def _told(error: Any) -> Exception:
-    """An error that every machine can read."""
-    return error if isinstance(error, UserError) else RuntimeError(f"{type(error).__name__}: {error}")
+        return error

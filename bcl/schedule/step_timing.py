@@ -22,7 +22,7 @@ from bcl.nets import compile_ahead
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import data_of, learner_of, stream_of
 from bcl.runs.precision import precision_context, set_precision
-from bcl.schedule.group_size import Timing, kind
+from bcl.schedule.group_size import Timing, step_cost_key
 from bcl.streams import Setting, Stream
 
 REPEATS = 20
@@ -96,10 +96,10 @@ class Model:
     memory: int = 0  # bytes that are taken while it runs
 
 
-class Rehearsal:
+class StepTimer:
     """Called with n: times a captured step of the first n runs side by side. Their data are not touched.
 
-    Runs of one kind (see `members.kind`) are copies of the first of them.
+    Runs whose steps cost the same (see `step_cost_key`) are copies of the first of them.
     """
 
     def __init__(self, configs: Sequence[RunConfig]):
@@ -121,7 +121,7 @@ class Rehearsal:
         with precision_context(self.configs[0].precision, self.device):
             for config in self.configs[len(self.learners) : n]:
                 self.learners.append(self._member(config))
-            models = [self.models[kind(config)] for config in self.configs[:n]]
+            models = [self.models[step_cost_key(config)] for config in self.configs[:n]]
             seconds, memory = (models[0].seconds, models[0].memory) if n == 1 else self._time(self.learners, models)
         data = {data_of(config): model.data for config, model in zip(self.configs, models, strict=False)}
         memory += sum(data.values()) + sum(model.evaluation for model in models)
@@ -131,11 +131,11 @@ class Rehearsal:
         """Leave the device as it was."""
         self.models.clear()
         self.learners.clear()
-        with contextlib.suppress(RuntimeError):  # a device in trouble: its runs will say so
+        with contextlib.suppress(RuntimeError):  # if the device has failed, its runs will report it
             release()
 
     def _member(self, config: RunConfig) -> Learner:
-        key = kind(config)
+        key = step_cost_key(config)
         if key in self.models:
             return copy.deepcopy(self.models[key].learner)
         stream = stream_of(config)

@@ -9,66 +9,40 @@ import os
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from bcl.engine.position import Interrupted
 from bcl.errors import UserError
-from bcl.processes import deaf, on_ctrl_c
+from bcl.processes import STOP_SIGNALS, set_sigint, sigint_blocked
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
-from bcl.runs.locks import Busy, is_held
+from bcl.runs.locks import Busy
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
-
-Report = Callable[[int, int, int], None]  # (index of the run, steps done, steps in all)
-PATIENCE = 0.3  # seconds between two looks at a run that another process holds
+from bcl.schedule.queue import PATIENCE, Outcomes, Queue
 
 
 class WorkerLost(UserError):
     """The process of a run ended without a word: killed, most often for want of memory."""
 
 
-class Queue:
-    """Which run is next. One that another process holds goes to the end of the queue and is looked at again."""
-
-    def __init__(self, indices: Sequence[int], configs: Sequence[RunConfig], store: RunStore):
-        self.waiting, self.configs, self.store = deque(indices), configs, store
-        self.held_until: dict[int, float] = {}
-
-    def defer(self, index: int) -> None:
-        self.waiting.append(index)
-        self.held_until[index] = time.monotonic() + PATIENCE
-
-    def take(self) -> int | None:
-        """The next run that nobody seems to hold; None where all that are left are held."""
-        for _ in range(len(self.waiting)):
-            index = self.waiting.popleft()
-            if self.held_until.get(index, 0.0) <= time.monotonic():
-                if index not in self.held_until or not is_held(self.store.directory(self.configs[index])):
-                    return index
-                self.held_until[index] = time.monotonic() + PATIENCE
-            self.waiting.append(index)
-        return None
-
-
 class Worker:
-    def __init__(self, store: RunStore, resume: bool, save_every: float, stop: Any):
+    def __init__(self, store: RunStore, options: RunOptions, stop: Any):
         context = multiprocessing.get_context("spawn")
         self.line, theirs = context.Pipe()
-        self.process = context.Process(
-            target=_serve, args=(theirs, store, resume, save_every, stop, os.getpid()), daemon=True
-        )
-        with deaf():
+        arguments = (theirs, store, options.portable, stop, os.getpid())
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
+        with sigint_blocked():
             self.process.start()
         theirs.close()
         self.index: int | None = None
 
     def give(self, index: int, config: RunConfig) -> None:
         self.index = index
-        with contextlib.suppress(OSError):  # it died while idle: its silence is noticed when it is listened to
+        with contextlib.suppress(OSError):  # it died while idle, which is noticed when its answer is read
             self.line.send((index, config))
 
     def loss(self) -> WorkerLost:
@@ -79,20 +53,16 @@ class Worker:
 
 
 def in_processes(
-    configs: Sequence[RunConfig],
-    missing: Sequence[int],
-    store: RunStore,
-    workers: int,
-    resume: bool,
-    save_every: float,
-    report: Report,
-) -> Generator[tuple[int, dict[str, Any] | BaseException]]:
+    configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, options: RunOptions, workers: int
+) -> Outcomes:
     """Every run with its result or its error, as they end. Leaving the loop stops and saves what is under way."""
     stop = multiprocessing.get_context("spawn").RawValue(ctypes.c_bool, False)  # no lock that the dead could hold
     queue = Queue(missing, configs, store)
-    crew = [Worker(store, resume, save_every, stop) for _ in range(workers)]
+    crew = [Worker(store, options, stop) for _ in range(workers)]
     try:
         while queue.waiting or any(worker.index is not None for worker in crew):
+            if options.stop():
+                raise Interrupted
             for worker in crew:
                 if worker.index is None and (index := queue.take()) is not None:
                     worker.give(index, configs[index])
@@ -105,11 +75,11 @@ def in_processes(
                 except (EOFError, OSError):
                     lost, error = worker.index, worker.loss()
                     store.fail(configs[lost], error)
-                    crew[place] = Worker(store, resume, save_every, stop)
+                    crew[place] = Worker(store, options, stop)
                     yield lost, error
                     continue
                 if kind == "progress":
-                    report(worker.index, *content)
+                    options.report(worker.index, *content)
                     continue
                 index, worker.index = worker.index, None
                 if kind == "busy":
@@ -117,7 +87,7 @@ def in_processes(
                 else:
                     yield index, content
             if all(worker.index is None for worker in crew):
-                time.sleep(PATIENCE / 3)  # all that is left is in other hands
+                time.sleep(PATIENCE / 3)  # other processes hold all that is left
     finally:
         stop.value = True
         for worker in crew:
@@ -127,9 +97,11 @@ def in_processes(
                 worker.process.join()
 
 
-def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, stop: Any, parent: int) -> None:
-    """A worker's life: a run after another until the line is cut, be it that the parent ends or is killed."""
-    on_ctrl_c(signal.SIG_IGN)  # the parent tells the workers when to stop
+def _serve(line: Connection, store: RunStore, options: RunOptions, stop: Any, parent: int) -> None:
+    """A worker: one run after another until the connection closes, because the parent ended or was killed."""
+    for number in STOP_SIGNALS:  # a terminal sends them to all of us, and the parent tells the workers when to stop
+        signal.signal(number, signal.SIG_IGN)
+    set_sigint(signal.SIG_IGN)
     sys.stdout = sys.stderr  # networks may print
 
     def asked_to_stop() -> bool:
@@ -137,11 +109,11 @@ def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, s
             os._exit(1)  # the parent was killed: leave the run to whoever resumes it
         return bool(stop.value)
 
-    def report(done: int, total: int) -> None:
+    def report(_: int, done: int, total: int) -> None:
         with contextlib.suppress(OSError):
             line.send(("progress", (done, total)))
 
-    work = partial(compute, resume=resume, save_every=save_every)
+    options = replace(options, report=report, stop=asked_to_stop)
     while True:
         try:
             _, config = line.recv()
@@ -149,13 +121,13 @@ def _serve(line: Connection, store: RunStore, resume: bool, save_every: float, s
             return
         answer: tuple[str, Any]
         try:
-            answer = ("done", work(config, store, report=report, stop=asked_to_stop))
+            answer = ("done", compute(config, store, options))
         except Busy:
             answer = ("busy", None)
         except Interrupted:
             return
         except Exception as error:
-            # A user's mistake is its own words; of any other error the whole story is in the run's error.json.
+            # A user's mistake explains itself; the traceback of any other error is in the run's error.json.
             told = isinstance(error, UserError)
             answer = ("failed", error if told else RuntimeError(f"{type(error).__name__}: {error}"))
         with contextlib.suppress(OSError):

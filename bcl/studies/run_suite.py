@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from bcl.cli.progress import Watch
 from bcl.cli.run_command import check_seconds, pick_device
 from bcl.errors import InputError, unknown
+from bcl.processes import cores
 from bcl.runs.config import RunConfig
+from bcl.runs.options import Report, RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
-from bcl.schedule.local import cores, run_all
-from bcl.schedule.workers import Report
+from bcl.schedule.local import run_all
 from bcl.studies.estimate import Estimate
 from bcl.studies.plan import Planned, labels, plan, save_record, unique
 from bcl.studies.suite import Suite, load
@@ -25,7 +27,7 @@ Failures = list[tuple[str, str]]  # what, why
 
 
 class Outcome(NamedTuple):
-    results: list[dict[str, Any]]
+    results: list[Result]
     failures: Failures
     where: Path  # the store
     labels: dict[str, list[str]]  # what the suite calls every run, by its id
@@ -133,25 +135,22 @@ def run(
     failures: Failures = []
 
     def fail(index: int, error: BaseException) -> None:
-        where = store.directory(configs[index])
-        remedy = f"delete {where / 'checkpoint.safetensors'} to start this run anew"
-        text = str(error).replace("run without --resume to start this run anew", remedy)
-        failures.append((_short(configs[index]), f"{text} [{where}]"))
-        print(f"failed: {_short(configs[index])}: {text}", file=sys.stderr, flush=True)
+        failures.append((_short(configs[index]), f"{error} [{store.directory(configs[index])}]"))
+        print(f"failed: {_short(configs[index])}: {error}", file=sys.stderr, flush=True)
 
-    shared: dict[str, Any] = {"workers": workers, "resume": True, "save_every": save_every, "on_failure": fail}
     with contextlib.ExitStack() as stack:
         report: Report = stack.enter_context(Watch([_short(config) for config in configs]))
         if log:
             from bcl.schedule.tensorboard import Live
 
             report = stack.enter_context(Live(store, configs, report))
+        asked = RunOptions(resume=True, save_every=save_every, report=report)
         if engine == "ray":
             from bcl.schedule import ray_cluster as ray_engine
 
-            results = ray_engine.run_all(configs, store, address=address, report=report, **shared)
+            results = ray_engine.run_all(configs, store, asked, address=address, workers=workers, on_failure=fail)
         else:
-            results = run_all(configs, store, report=report, **shared)
+            results = run_all(configs, store, asked, workers=workers, on_failure=fail)
     failures += [(f"{one.line.group}, {one.line.label}", one.problem) for one in planned if one.problem]
     return Outcome(results, failures, store.root, labels(planned))
 

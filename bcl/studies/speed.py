@@ -18,7 +18,7 @@ from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
 from bcl.ops.dispatch import plain
-from bcl.processes import deaf, on_ctrl_c
+from bcl.processes import set_sigint, sigint_blocked
 from bcl.runs.precision import precision_context, set_precision
 from bcl.runs.presets import preset
 from bcl.schedule.step_timing import beside, in_last_task, random_feed, release, timed
@@ -172,7 +172,7 @@ def speed(
 def speed_alone(*arguments: Any) -> list[Speed]:
     """`speed` in a process of its own. What a method leaves behind on a GPU (the workspaces of libraries, a profiler)
     would slow the next one, and count as its memory."""
-    with ProcessPoolExecutor(1, get_context("spawn"), on_ctrl_c, (signal.SIG_DFL,)) as alone:
-        with deaf():
+    with ProcessPoolExecutor(1, get_context("spawn"), set_sigint, (signal.SIG_DFL,)) as alone:
+        with sigint_blocked():
             rows = alone.submit(speed, *arguments)
         return rows.result()

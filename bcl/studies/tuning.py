@@ -19,10 +19,12 @@ from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, InputError, unknown
 from bcl.learners import METHODS
 from bcl.learners import method as find_method
+from bcl.processes import cores
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import exclusively
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
-from bcl.schedule.local import cores, run_all
+from bcl.schedule.local import run_all
 from bcl.streams import benchmark as find_benchmark
 
 SEARCHES = ("grid", "optuna")
@@ -74,7 +76,7 @@ def tune(
         first = len(rows)
         labels = [f"{method} trial {first + i // len(seeds) + 1} seed {c.seed}" for i, c in enumerate(configs)]
         with Watch(labels) as watch:
-            results = run_all(configs, RunStore(out), workers=workers, resume=True, report=watch)
+            results = run_all(configs, RunStore(out), RunOptions(resume=True, report=watch), workers=workers)
         for i, values in enumerate(candidates):
             own = results[i * len(seeds) : (i + 1) * len(seeds)]
             accuracies, learnt = [float(r["acc"]) for r in own], [r["la"] for r in own if r["la"] is not None]

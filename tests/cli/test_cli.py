@@ -185,7 +185,7 @@ def test_a_damaged_checkpoint_is_named_and_left_alone(capsys: pytest.CaptureFixt
     code, _, err = bcl(capsys, *words, "--resume")
     assert code == 2
     assert "is damaged" in err
-    assert "run without --resume" in err
+    assert f"delete {checkpoint} to start this run anew" in err
     assert err.count("\n") == 1
     assert checkpoint.read_bytes() == b"not a checkpoint"
     assert bcl(capsys, *words)[0] == 0

@@ -103,7 +103,7 @@ def test_tensors_that_were_replaced_are_captured_anew(graphs: list[Replayed]) ->
 
 
 def test_what_cannot_be_captured_is_evaluated_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(_: Any) -> Any:
         raise NotCapturable("net.py:1: x.item() (not permitted)")
@@ -113,7 +113,7 @@ def test_what_cannot_be_captured_is_evaluated_all_the_same(
     measure = Accuracies([learner], [TestSets(stream, CPU)], captured=True)
     first, second, third = measure(), measure(), measure()
     assert first == second == third == [evaluate(learner, TestSets(stream, CPU))]
-    assert capsys.readouterr().err.count("evaluation is not captured, and slower, because of net.py:1") == 1
+    assert caplog.text.count("evaluation is not captured, and slower, because of net.py:1") == 1
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -47,9 +47,9 @@ def difference(one: Member, other: Member) -> float:
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("name", METHODS)
-def test_captured_equals_eager(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_captured_equals_eager(name: str, caplog: pytest.LogCaptureFixture) -> None:
     (captured,), (eager,) = run([name], True, 700), run([name], False, 700)
-    assert "not captured" not in capsys.readouterr().err
+    assert "not captured" not in caplog.text
     assert captured.position.steps == eager.position.steps >= 200
     assert difference(captured, eager) == 0
 
@@ -79,10 +79,10 @@ def side_by_side(net: str, samples: int | None = None) -> dict[str, float]:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_that_cannot_be_captured_runs_eagerly_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
     member = run_stubborn()
     assert member.position.steps >= 30
-    assert "steps are not captured" in (note := capsys.readouterr().err)
+    assert "steps are not captured" in (note := caplog.text)
     assert "x.sum().item()" in note
 
 

@@ -67,20 +67,20 @@ def test_captured_evaluation_equals_eager(name: str, net: str) -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-def test_captured_evaluation_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_captured_evaluation_side_by_side(caplog: pytest.LogCaptureFixture) -> None:
     same, _, captured = compare(["er", "icarl", "bcl-dual", "finetune"], "resnet18-reduced")
     assert captured
     assert not any(same)
-    assert "not captured" not in capsys.readouterr().err
+    assert "not captured" not in caplog.text
 
 
 @pytest.mark.gpu
 @needs_gpu
-def test_what_cannot_be_captured_is_evaluated_eagerly(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_captured_is_evaluated_eagerly(caplog: pytest.LogCaptureFixture) -> None:
     (member,) = members(["er"], "mlp", 60)
     stubborn(member)
     Loop([member], torch.device("cuda")).run()
-    assert capsys.readouterr().err.count("evaluation is not captured") == 1
+    assert caplog.text.count("evaluation is not captured") == 1
     assert len(member.position.matrix) == 3
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 import bcl
 from bcl.engine import digest, read, write_atomically
@@ -78,3 +83,87 @@ def test_a_full_disk_leaves_the_old_file(saved: Path, monkeypatch: pytest.Monkey
         write_atomically(saved, b"new")
     assert saved.read_bytes() == old
     assert [path.name for path in saved.parent.iterdir()] == [saved.name], "no temporary file is left"
+
+
+SPLIT = bcl.Setting.split([[0, 1], [2, 3]], (6,), scenario="class", memory=5)
+
+
+class Other(torch.nn.Linear):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (lambda: bcl.ERACE(torch.nn.Linear(6, 4), SPLIT), "method is ER there and ERACE here"),
+        (lambda: bcl.ER(Other(6, 4), SPLIT), "network is Linear there and Other here"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4), replace(SPLIT, scenario="task")), "setting.scenario is class there"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4), replace(SPLIT, classes=((0, 2), (1, 3)))), "setting.classes is"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4), replace(SPLIT, seed=7)), "setting.seed is 0 there and 7 here"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4), SPLIT, lr=0.5), "hyper.lr is 0.1 there and 0.5 here"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4, bias=False), SPLIT), "'net.bias' is in only one"),
+        (lambda: bcl.ER(torch.nn.Linear(6, 4).double(), SPLIT), "float32 there and .* float64 here"),
+    ],
+)
+def test_a_file_of_another_learner_is_refused_with_the_difference(
+    tmp_path: Path, other: Callable[[], bcl.Learner], difference: str
+) -> None:
+    path = tmp_path / "learner.safetensors"
+    bcl.save(bcl.ER(torch.nn.Linear(6, 4), SPLIT, lr=0.1), path)
+    here = other()
+    before = digest(here.state_dict())
+    with pytest.raises(InputError, match=difference):
+        bcl.load(here, path)
+    assert digest(here.state_dict()) == before
+
+
+def test_a_file_of_another_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    bcl.save(learner(), path, {"task": 1}, run="er-seed1")
+    with pytest.raises(InputError, match="run is er-seed1 there and er-seed0 here"):
+        bcl.load(learner(), path, run="er-seed0")
+    assert bcl.load(learner(), path, run="er-seed1") == {"task": 1}
+
+
+@pytest.mark.parametrize("key", ["about", "kind"])
+def test_what_is_said_about_the_state_is_part_of_the_checksum(saved: Path, key: str) -> None:
+    with safe_open(saved, "pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    changed = json.dumps({**json.loads(metadata[key]), "task": 3})
+    save_file(tensors, saved, {**metadata, key: changed})
+    with pytest.raises(DamagedFileError, match="checksum"):
+        bcl.load(learner(), saved)
+
+
+@pytest.mark.parametrize(
+    "state", [torch.tensor([3, 0]), torch.tensor([-1, 3]), torch.tensor([0, 0, 0]), torch.tensor([0.0]),
+              torch.tensor(0), torch.tensor([], dtype=torch.int64), torch.tensor([1, 0])],
+)  # fmt: skip
+def test_a_place_that_cannot_be_is_refused_before_anything_changes(saved: Path, state: torch.Tensor) -> None:
+    bad = learner()
+    bad.get_extra_state = lambda: state  # type: ignore[method-assign]
+    bcl.save(bad, saved)
+    here = learner()
+    with torch.no_grad():
+        here.net.weight.zero_()
+    before = digest(here.state_dict())
+    with pytest.raises(DamagedFileError, match="which of 3 tasks"):
+        bcl.load(here, saved)
+    assert digest(here.state_dict()) == before
+
+
+def test_a_module_that_cannot_be_set_is_as_it_was(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of the user's may have an extra state of its own, and refuse one after its weights were copied."""
+    here = learner()
+    with torch.no_grad():
+        here.net.weight.zero_()
+    before, accept = digest(here.state_dict()), type(here).set_extra_state
+
+    def refuse(module: bcl.Learner, state: torch.Tensor) -> None:
+        monkeypatch.setattr(type(here), "set_extra_state", accept)
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(type(here), "set_extra_state", refuse)
+    with pytest.raises(InputError, match="cannot be loaded into this learner: no"):
+        bcl.load(here, saved)
+    assert digest(here.state_dict()) == before

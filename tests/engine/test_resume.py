@@ -18,6 +18,7 @@ from bcl.learners import METHODS, method
 from bcl.nets import build
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.streams import benchmark
 
@@ -26,6 +27,7 @@ CHILD = """
 import json, sys
 from bcl.runs.config import RunConfig
 from bcl.runs.claims import compute
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 
 def stop(told=[]):
@@ -33,7 +35,8 @@ def stop(told=[]):
         told.append(print("under way", flush=True))
     return False
 
-compute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), resume=True, save_every=0.05, stop=stop)
+options = RunOptions(resume=True, save_every=0.05, stop=stop)
+compute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), options)
 """
 
 
@@ -61,7 +64,7 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
             break
     assert kills == 10
     assert went_on >= 5, "the kills hit hardly any run under way: the test says nothing"
-    result = compute(config, store, resume=True)
+    result = compute(config, store, RunOptions(resume=True))
     assert result["accuracy_matrix"] == whole["accuracy_matrix"]
     assert result["weights_sha256"] == whole["weights_sha256"]
     assert not (store.directory(config) / "checkpoint.safetensors").exists()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from bcl.metrics import all_metrics
+from bcl.runs.result import sealed
 
 
 def make_result(method: str = "er", seed: int = 0, shift: float = 0.0, **changes: Any) -> dict[str, Any]:
@@ -33,6 +34,10 @@ def make_result(method: str = "er", seed: int = 0, shift: float = 0.0, **changes
         "steps": 40,
         "seconds": 1.5,
         "config": config,
+        "code": "",
+        "diverged": False,
+        "weights_sha256": "",
+        "finished": "2026-01-01T00:00:00Z",
         "versions": {"bcl": "0.1.0", "torch": "2.13.0"},
         "hardware": "a laptop",
         "command": f"bcl run split-digits {method} --seed {seed}",
@@ -65,7 +70,7 @@ def write_suite(root: Path, lines: list[dict[str, Any]], **top: Any) -> Path:
         for seed, shift in enumerate(line["shifts"]):
             (root / ids[seed]).mkdir(parents=True)
             run = make_result(method, seed, shift, id=ids[seed])
-            (root / ids[seed] / "result.json").write_text(json.dumps(run))
+            (root / ids[seed] / "result.json").write_text(json.dumps(sealed(run)))
         for seed in line.get("failed", ()):
             (root / ids[seed]).mkdir(parents=True)
             (root / ids[seed] / "error.json").write_text('{"kind": "E", "error": "x"}')

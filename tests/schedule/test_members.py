@@ -1,4 +1,4 @@
-"""How many runs go side by side: the choice from given timings, how groups follow from it, and the rehearsal itself."""
+"""How many runs go side by side: the choice from given timings, how groups follow from it, and the timer itself."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import torch
 
 from bcl.engine import Interrupted
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_groups as gpu
-from bcl.schedule import step_timing as rehearsal
-from bcl.schedule.gpu_groups import AT_ONCE, by_pace, groups, measured, side_by_side
-from bcl.schedule.group_size import PATIENCE, Timing, choose, evenly, kind, sizes, trials
-from bcl.schedule.step_timing import Rehearsal
+from bcl.schedule import step_timing
+from bcl.schedule.gpu_groups import AT_ONCE, best_group_size, by_pace, groups, in_groups
+from bcl.schedule.group_size import PATIENCE, Timing, choose_size, sizes, split_evenly, step_cost_key, trials
+from bcl.schedule.step_timing import StepTimer
 
 ROOM = 10**9
 
@@ -42,18 +43,18 @@ def test_sizes_are_powers_of_two_and_all_where_they_are_few() -> None:
 def test_more_members_are_tried_as_long_as_they_save_five_percent() -> None:
     assert tried(64, device(100)) == [1, 2, 4, 8, 16, 32, 64]
     assert tried(64, device(6)) == [1, 2, 4, 8, 16, 32]  # 8 saves a third over 4, more save nothing, twice
-    assert choose(64, device(6), lambda: ROOM)[0] == 8
+    assert choose_size(64, device(6), lambda: ROOM)[0] == 8
     assert tried(64, lambda n: Timing(n, n * 0.98 ** (n.bit_length() - 1), n, n)) == [1, 2, 4]
     assert tried(64, lambda n: Timing(n, n * 0.94 ** (n.bit_length() - 1), n, n)) == [1, 2, 4, 8, 16, 32, 64]
     assert tried(5, device(100)) == [1, 2, 4, 5]
-    assert choose(5, device(100), lambda: ROOM)[0] == 5
+    assert choose_size(5, device(100), lambda: ROOM)[0] == 5
 
 
 def test_one_slow_measurement_is_no_reason_to_stop() -> None:
     def measure(n: int) -> Timing:
         return Timing(n, 40.0 if n == 4 else 1.0, float(n), n)
 
-    assert choose(16, measure, lambda: ROOM)[0] == 16
+    assert choose_size(16, measure, lambda: ROOM)[0] == 16
 
 
 def test_a_group_of_slow_methods_is_not_mistaken_for_no_profit() -> None:
@@ -63,7 +64,7 @@ def test_a_group_of_slow_methods_is_not_mistaken_for_no_profit() -> None:
         alone = min(n, 2) + 10.0 * max(0, n - 2)
         return Timing(n, alone / n, alone, n)
 
-    assert choose(8, measure, lambda: ROOM)[0] == 8
+    assert choose_size(8, measure, lambda: ROOM)[0] == 8
 
 
 def test_nothing_is_tried_that_might_not_fit() -> None:
@@ -90,9 +91,9 @@ def test_a_trial_that_fails_leaves_the_best_so_far() -> None:
         return device(100)(n)
 
     limit = 4
-    assert choose(64, measure, lambda: ROOM)[0] == 4
+    assert choose_size(64, measure, lambda: ROOM)[0] == 4
     limit = 0
-    assert choose(64, measure, lambda: ROOM) == (
+    assert choose_size(64, measure, lambda: ROOM) == (
         1,
         "1 run at a time, as more could not be measured: CUDA out of memory",
     )
@@ -100,34 +101,37 @@ def test_a_trial_that_fails_leaves_the_best_so_far() -> None:
     def broken() -> int:
         raise RuntimeError("no device")
 
-    assert choose(64, device(100), broken)[0] == 1
+    assert choose_size(64, device(100), broken)[0] == 1
 
 
 def test_a_wish_to_stop_is_heard() -> None:
     asked = iter([False, False, True])
     with pytest.raises(Interrupted):
-        choose(64, device(100), lambda: ROOM, lambda: next(asked))
+        choose_size(64, device(100), lambda: ROOM, lambda: next(asked))
 
     def interrupted(n: int) -> Timing:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        choose(64, interrupted, lambda: ROOM)
+        choose_size(64, interrupted, lambda: ROOM)
 
 
 def test_the_line() -> None:
     timings = {1: Timing(1, 0.0019, 0.0019, 1), 2: Timing(2, 0.002, 0.0038, 2), 4: Timing(4, 0.0168 / 10, 0.0076, 4)}
-    assert choose(4, timings.__getitem__, lambda: ROOM) == (
+    assert choose_size(4, timings.__getitem__, lambda: ROOM) == (
         4,
         "4 runs side by side (0.42 ms per step and run; 1 alone: 1.9 ms)",
     )
-    assert choose(2, lambda n: Timing(n, n * 0.002, n * 0.002, 1), lambda: ROOM)[1] == "1 run at a time (2 ms per step)"
+    assert (
+        choose_size(2, lambda n: Timing(n, n * 0.002, n * 0.002, 1), lambda: ROOM)[1]
+        == "1 run at a time (2 ms per step)"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8, 9, 16, 17, 33, 100])
 @pytest.mark.parametrize("at_most", [1, 2, 4, 5, 8, 16])
 def test_groups_are_few_and_nearly_equal(count: int, at_most: int) -> None:
-    parts = evenly(range(count), at_most)
+    parts = split_evenly(range(count), at_most)
     lengths = [len(part) for part in parts]
     assert [i for part in parts for i in part] == list(range(count))
     assert max(lengths) <= at_most
@@ -140,9 +144,22 @@ def config(name: str, seed: int, tasks: int = 3, **options: Any) -> RunConfig:
 
 
 def test_runs_of_one_kind() -> None:
-    assert kind(config("er", 0)) == kind(config("er", 1)) == kind(config("er", 0, overrides={"lr": 0.3}))
-    assert kind(config("bcl-dual", 0)) != kind(config("bcl-dual", 0, overrides={"inner_steps": 3}))
-    assert len({kind(config("er", 0)), kind(config("finetune", 0)), kind(config("er", 0, memory=3))}) == 3
+    assert (
+        step_cost_key(config("er", 0))
+        == step_cost_key(config("er", 1))
+        == step_cost_key(config("er", 0, overrides={"lr": 0.3}))
+    )
+    assert step_cost_key(config("bcl-dual", 0)) != step_cost_key(config("bcl-dual", 0, overrides={"inner_steps": 3}))
+    assert (
+        len(
+            {
+                step_cost_key(config("er", 0)),
+                step_cost_key(config("finetune", 0)),
+                step_cost_key(config("er", 0, memory=3)),
+            }
+        )
+        == 3
+    )
 
 
 def test_groups_keep_the_pace() -> None:
@@ -164,8 +181,8 @@ class Steps:
 
 @pytest.fixture
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "Capture", Steps)
-    monkeypatch.setattr(rehearsal, "REPEATS", 2)
+    monkeypatch.setattr(step_timing, "Capture", Steps)
+    monkeypatch.setattr(step_timing, "REPEATS", 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (10**9, 10**10))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 0)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 1000)
@@ -174,11 +191,11 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fake_gpu")
-def test_a_rehearsal_times_real_learners_and_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timer_times_real_learners_and_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     configs = [config(name, s, scenario="task") for s in range(2) for name in ("er", "bcl-dual", "icarl", "ewc", "mer")]
     before = torch.get_rng_state()
-    trial, samples = Rehearsal(configs), 40 + sum(len(plan.test) for plan in rehearsal.stream_of(configs[0]).plans)
+    trial, samples = StepTimer(configs), 40 + sum(len(plan.test) for plan in step_timing.stream_of(configs[0]).plans)
     assert trial.room() == 8 * 10**8
     for n in (1, 2, 10):
         timing = trial(n)
@@ -199,23 +216,22 @@ def test_a_rehearsal_times_real_learners_and_leaves_no_trace(tmp_path: Path, mon
 
 @pytest.mark.usefixtures("fake_gpu")
 def test_what_was_measured_is_not_measured_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "bcl")
     monkeypatch.setattr(gpu, "_chosen", {})
     cpu = [config("er", s) for s in range(4)]
-    assert measured(cpu, lambda: False) == AT_ONCE
-    assert measured(cpu[:1], lambda: False) == AT_ONCE
-    assert capsys.readouterr() == ("", "")
+    assert best_group_size(cpu, lambda: False) == AT_ONCE
+    assert best_group_size(cpu[:1], lambda: False) == AT_ONCE
+    assert not caplog.messages
     here = [RunConfig.from_json({**c.to_json(), "device": "cuda"}) for c in cpu]
     monkeypatch.setattr(torch, "device", lambda _: torch.empty(0).device)
-    monkeypatch.setattr(rehearsal, "timed", lambda step, *_: step() or 1.0)
-    chosen = measured(here, lambda: False)
+    monkeypatch.setattr(step_timing, "timed", lambda step, *_: step() or 1.0)
+    chosen = best_group_size(here, lambda: False)
     assert chosen == 4
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "4 runs side by side (250 ms per step and run; 1 alone: 1e+03 ms)\n"
-    assert measured(here, lambda: False) == 4
-    assert capsys.readouterr() == ("", "")
+    assert caplog.messages == ["4 runs side by side (250 ms per step and run; 1 alone: 1e+03 ms)"]
+    assert best_group_size(here, lambda: False) == 4
+    assert len(caplog.messages) == 1
 
 
 def test_runs_are_measured_pace_by_pace_and_grouped_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,24 +242,23 @@ def test_runs_are_measured_pace_by_pace_and_grouped_evenly(tmp_path: Path, monke
         asked.append((len(together), [c.tasks for c in some]))
         return 3
 
-    def execute(some: list[RunConfig], *_: Any, **__: Any) -> list[dict[str, Any]]:
+    def execute(some: list[RunConfig], *_: Any) -> list[dict[str, Any]]:
         together.append([c.seed for c in some])
         if len(some) == 3 and some[0].tasks == 3:
             raise torch.cuda.OutOfMemoryError
         return [{"seed": c.seed} for c in some]
 
-    monkeypatch.setattr(gpu, "measured", measure)
+    monkeypatch.setattr(gpu, "best_group_size", measure)
     monkeypatch.setattr(gpu, "execute_together", execute)
     store = RunStore(tmp_path)
     store.prepare()
-    options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None, "stop": lambda: False}
-    done = dict(side_by_side(configs, range(10), store, **options))
+    done = dict(in_groups(configs, range(10), store, RunOptions()))
     assert {i: result["seed"] for i, result in done.items()} == {i: i // 2 for i in range(10)}
     assert asked == [(0, [2] * 5), (2, [3] * 5)]
     assert together == [[0, 1], [2, 3, 4], [0, 1], [2, 3, 4], [2], [3, 4]]  # the last group did not fit, and was halved
     together.clear()
     configs = [config("er", s, 2) for s in range(10, 13)]
-    dict(side_by_side(configs, range(3), store, at_once=2, **options))
+    dict(in_groups(configs, range(3), store, RunOptions(), at_once=2))
     assert together == [[10], [11, 12]]
     assert len(asked) == 2
 
@@ -254,8 +269,7 @@ def test_a_run_that_cannot_be_claimed_fails_alone(tmp_path: Path) -> None:
         store = RunStore(tmp_path / str(bad))
         store.prepare()
         store.directory(configs[bad]).write_text("in the way")
-        options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None}
-        done = dict(side_by_side(configs, range(3), store, stop=lambda: False, at_once=3, **options))
+        done = dict(in_groups(configs, range(3), store, RunOptions(), at_once=3))
         assert {i for i, result in done.items() if isinstance(result, Exception)} == {bad}
         assert {i for i, result in done.items() if isinstance(result, dict)} == {0, 1, 2} - {bad}
 
@@ -264,8 +278,8 @@ def test_after_an_error_runs_go_on_from_what_they_saved(tmp_path: Path, monkeypa
     configs = [config("er", s, 2) for s in range(3)]
     attempts: list[tuple[list[int], bool]] = []
 
-    def execute(some: list[RunConfig], *_: Any, resume: bool, **__: Any) -> list[dict[str, Any]]:
-        attempts.append(([c.seed for c in some], resume))
+    def execute(some: list[RunConfig], _: Any, options: RunOptions) -> list[dict[str, Any]]:
+        attempts.append(([c.seed for c in some], options.resume))
         if len(attempts) == 1:
             raise RuntimeError("a passing trouble")
         return [{"seed": c.seed} for c in some]
@@ -273,6 +287,5 @@ def test_after_an_error_runs_go_on_from_what_they_saved(tmp_path: Path, monkeypa
     monkeypatch.setattr(gpu, "execute_together", execute)
     store = RunStore(tmp_path)
     store.prepare()
-    options: dict[str, Any] = {"resume": False, "save_every": 60.0, "report": lambda *_: None, "stop": lambda: False}
-    assert len(dict(side_by_side(configs, range(3), store, at_once=3, **options))) == 3
+    assert len(dict(in_groups(configs, range(3), store, RunOptions(), at_once=3))) == 3
     assert attempts == [([0, 1, 2], False), ([0], True), ([1, 2], True)]

@@ -10,7 +10,7 @@ import torch
 from bcl.runs.config import RunConfig
 from bcl.schedule import gpu_groups as gpu
 from bcl.schedule.group_size import trials
-from bcl.schedule.step_timing import Rehearsal
+from bcl.schedule.step_timing import StepTimer
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 METHODS = ["er", "bcl-dual", "finetune", "icarl"]
@@ -30,7 +30,7 @@ def measure(some: list[RunConfig]) -> tuple[int, float, int, bool]:
         torch.cuda.memory_allocated(),
         time.time(),
     )
-    number = gpu.measured(some, lambda: False)
+    number = gpu.best_group_size(some, lambda: False)
     seconds, left = time.time() - start, torch.cuda.memory_allocated() - taken
     same = torch.equal(states[0], torch.get_rng_state()) and torch.equal(states[1], torch.cuda.get_rng_state())
     return number, seconds, left, same
@@ -40,16 +40,15 @@ def measure(some: list[RunConfig]) -> tuple[int, float, int, bool]:
 @needs_gpu
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 @pytest.mark.parametrize("net", ["mlp", "resnet18-reduced"])
-def test_the_number_is_sane(net: str, precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_is_sane(net: str, precision: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bcl")
     measure(configs(METHODS, 1, net, precision))  # compiles kernels, which may take a while
     number, seconds, left, same = measure(configs(METHODS, 4, net, precision))
     assert 2 <= number <= 16
     assert seconds < 30
     assert left <= 0
     assert same
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("side by side") == 2
+    assert sum("side by side" in line for line in caplog.messages) == 2
 
 
 if __name__ == "__main__":  # where pytest is not installed
@@ -58,11 +57,11 @@ if __name__ == "__main__":  # where pytest is not installed
             number, seconds, left, same = measure(configs(names, seeds, net))
             verdict = "ok" if 2 <= number <= seeds * len(names) and left <= 0 and same else "WRONG"
             print(f"{verdict:6s}{net} {names} x {seeds}: {number}, {seconds:.1f} s, {left} bytes left", flush=True)
-        rehearsal = Rehearsal(configs(["er"], 16, net))
-        for timing in trials(16, rehearsal, rehearsal.room()):
+        timer = StepTimer(configs(["er"], 16, net))
+        for timing in trials(16, timer, timer.room()):
             mib = timing.memory / 2**20
             print(
                 f"      er {timing.members}: {1e3 * timing.seconds:.3f} ms, share {timing.share:.3f}, {mib:.0f} MiB",
                 flush=True,
             )
-        rehearsal.close()
+        timer.close()

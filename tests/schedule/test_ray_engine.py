@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import local
 
@@ -69,7 +70,7 @@ def test_a_node_that_dies_in_the_middle_changes_no_digit(
 
         thread = threading.Thread(target=strike, daemon=True)
         thread.start()
-        results = ray_engine.run_all(configs, store, address=cluster.address, save_every=0.3)
+        results = ray_engine.run_all(configs, store, RunOptions(resume=True, save_every=0.3), address=cluster.address)
         over.set()
         thread.join()
         assert struck, "no run was under way on the second node"
@@ -107,7 +108,9 @@ def test_a_node_that_does_not_see_the_store_sends_its_results_back(
 
     monkeypatch.setattr(ray_task.tempfile, "gettempdir", lambda: str(tmp_path / "node"))
     config = RunConfig.resolve("split-digits", "er", 0, samples=40)
-    job = ray_task.Job(str(tmp_path / "nowhere"), ".shared-x", str(tmp_path), {"BCL_TEST": "1"}, True, 60.0)
+    job = ray_task.Job(
+        str(tmp_path / "nowhere"), ".shared-x", str(tmp_path), {"BCL_TEST": "1"}, RunOptions(resume=True)
+    )
     monkeypatch.setenv("BCL_TEST", "0")
     monkeypatch.chdir(tmp_path)
     board = Silent()

@@ -73,10 +73,10 @@ def test_a_run_that_fails_is_recorded_and_named_and_the_others_go_on(
     Path("small.yaml").write_text(SMALL)
     sound = claims.execute_together
 
-    def fragile(configs, store, **options):
+    def fragile(configs, store, options):
         if configs[0].method == "er" and configs[0].seed == 1:
             raise ZeroDivisionError("as it were")
-        return sound(configs, store, **options)
+        return sound(configs, store, options)
 
     monkeypatch.setattr(claims, "execute_together", fragile)
     assert main(["suite", "run", "small.yaml", "--workers", "1"]) == 1
