@@ -19,6 +19,7 @@ from bcl.learners import METHODS, method
 from bcl.nets import build
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.streams import benchmark
 

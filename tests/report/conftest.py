@@ -12,6 +12,7 @@ import yaml
 from bcl.runs.result import sealed
 
 from bcl.metrics import all_metrics
+from bcl.runs.result import sealed
 
 
 def make_result(method: str = "er", seed: int = 0, shift: float = 0.0, **changes: Any) -> dict[str, Any]:

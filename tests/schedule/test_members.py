@@ -12,6 +12,7 @@ from bcl.runs.options import RunOptions
 
 from bcl.engine import Interrupted
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_groups as gpu
 from bcl.schedule import step_timing

@@ -11,6 +11,7 @@ import pytest
 from bcl.runs.options import RunOptions
 
 from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import local
 

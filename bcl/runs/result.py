@@ -1,0 +1,137 @@
+"""What a run has measured, as plain JSON. What is read is checked: a result belongs to its directory, is what was
+written there, and its measures follow from its accuracy matrix."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from bcl.engine.position import LogEntry
+from bcl.errors import DamagedFileError, MissingDataError
+from bcl.metrics import all_metrics
+
+TOLERANCE = 1e-6  # of a measure that is computed again
+
+
+class Result(TypedDict):
+    """One run; accuracies in percent. None: not defined where only the end was measured."""
+
+    id: str  # the name of the run's directory
+    benchmark: str
+    scenario: str
+    method: str
+    seed: int
+    acc: float
+    fm: float | None
+    la: float | None
+    bwt: float | None
+    fwt: float | None
+    anytime: float | None
+    accuracy_matrix: list[list[float]]  # a row after each task, a column per task
+    before: list[float]  # accuracy on every task before anything was learnt
+    steps: int
+    seconds: float
+    config: dict[str, Any]
+    code: str  # digest of the code that computed it
+    diverged: bool  # the weights are not finite at the end
+    weights_sha256: str
+    versions: dict[str, str]
+    hardware: str
+    finished: str  # UTC
+    command: str  # runs it again
+    checksum: str  # of all the rest
+
+
+def checksum(result: Mapping[str, Any]) -> str:
+    """SHA-256 of everything in a result but its checksum."""
+    content = {key: value for key, value in result.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> Result:
+    """A result with its checksum."""
+    return cast(Result, {**content, "checksum": checksum(content)})
+
+
+def read_result(path: Path) -> Result:
+    """The result of a run's directory, checked; DamagedFileError says what is wrong with it and how to mend it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        _check(content, path.parent)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        reason = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise DamagedFileError(f"{path} is damaged ({reason}); delete {path.parent} and run again") from error
+    return cast(Result, content)
+
+
+def find_results(root: str | os.PathLike[str]) -> tuple[list[Result], list[str]]:
+    """The results of all complete runs below a directory, and a line for each that is damaged."""
+    root = Path(root)
+    if not root.is_dir():
+        raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
+    results, problems = [], []
+    for path in sorted(root.rglob("result.json")):
+        try:
+            results.append(read_result(path))
+        except DamagedFileError as error:
+            problems.append(str(error))
+    return results, problems
+
+
+def log_lines(log: Iterable[LogEntry]) -> bytes:
+    """log.jsonl: a line after each task."""
+    return "".join(json.dumps(entry) + "\n" for entry in log).encode()
+
+
+def matrix_table(matrix: Sequence[Sequence[float]], after: Iterable[int]) -> bytes:
+    """accuracy.csv: the accuracy matrix, with the number of the task that each row was measured after."""
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(["after_task", *(f"task_{j + 1}" for j in range(len(matrix[0])))])
+    rows.writerows([task, *row] for task, row in zip(after, matrix, strict=True))
+    return table.getvalue().encode()
+
+
+def _check(content: Any, directory: Path) -> None:
+    """Raise a ValueError, or what follows from a strange structure, unless the content is this directory's result."""
+    if content["checksum"] != checksum(content):
+        raise ValueError("its content does not match its checksum")
+    if content["id"] != directory.name:
+        raise ValueError(f"it is the result of {content['id']}")
+    for key in Result.__required_keys__ - content.keys():
+        raise KeyError(key)
+    matrix, before = content["accuracy_matrix"], content["before"]
+    rows, columns = len(matrix), len(before)
+    if {len(row) for row in matrix} != {columns} or not (rows in (1, columns) or content["diverged"]):
+        raise ValueError("its accuracy matrix does not have a row and a column per task")
+    if not all(0.0 <= value <= 100.0 for row in (*matrix, before) for value in row):  # False for NaN, too
+        raise ValueError("an accuracy is not between 0 and 100")
+    for name, value in all_metrics(matrix, before).items():
+        stored = content[name]
+        if value is None or stored is None:
+            same = value is stored
+        else:
+            same = math.isclose(value, stored, rel_tol=0.0, abs_tol=TOLERANCE)
+        if not same:
+            raise ValueError(f"its {name} does not follow from its accuracy matrix")
+    _check_beside(matrix, directory)
+
+
+def _check_beside(matrix: list[list[float]], directory: Path) -> None:
+    """The files that repeat the matrix for people to read, where they are there."""
+    log, table = directory / "log.jsonl", directory / "accuracy.csv"
+    after = range(1, len(matrix) + 1) if len(matrix) > 1 else [len(matrix[0])]
+    if log.exists():
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        if [entry["accuracy"] for entry in entries] != matrix:
+            raise ValueError("log.jsonl does not agree with its accuracy matrix")
+        after = [entry["after_task"] for entry in entries]
+    if table.exists() and table.read_bytes() != matrix_table(matrix, after):
+        raise ValueError("accuracy.csv does not agree with its accuracy matrix")
