@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -18,9 +18,7 @@ from bcl.runs.result import Result, sealed
 from bcl.runs.store import RunStore
 
 
-def execute_together(
-    configs: Sequence[RunConfig], store: RunStore, options: RunOptions = DEFAULTS
-) -> list[Result]:
+def execute_together(configs: Sequence[RunConfig], store: RunStore, options: RunOptions = DEFAULTS) -> list[Result]:
     """Run configs side by side on their device, and write each one's result.
 
     With `resume`, runs whose checkpoints stand at another place than those of the first run after them.

@@ -18,8 +18,8 @@ PIPES, LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 def shared_gpu() -> Iterator[bool]:
     """Within, processes that are started share the GPU; gives whether they do.
 
-    The service is our own: its directories are private and it ends with the block. Where the user runs one already, that
-    one is used; where there is none to be had, processes take turns, which is slower and no less correct.
+    The service is our own: its directories are private and it ends with the block. Where the user runs one already,
+    that one is used; where there is none to be had, processes take turns, which is slower and no less correct.
     """
     if PIPES in os.environ:
         yield True

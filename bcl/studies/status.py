@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bcl.errors import DamagedFileError
+from bcl.processes import cores
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
-from bcl.schedule.local import cores
 from bcl.studies.estimate import Estimate
 from bcl.studies.plan import Planned, unique
 from bcl.studies.suite import Suite
 
 
-def finished(planned: Sequence[Planned], store: RunStore) -> Iterator[dict[str, Any]]:
-    """The results that the store holds."""
-    return (result for config in unique(planned) if (result := store.result(config)) is not None)
+def finished(planned: Sequence[Planned], store: RunStore) -> Iterator[Result]:
+    """The results that the store holds, but for damaged ones: these fail when their turn comes."""
+    for config in unique(planned):
+        with contextlib.suppress(DamagedFileError):
+            result = store.result(config)
+            if result is not None:
+                yield result
 
 
 class Status:

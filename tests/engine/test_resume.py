@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from bcl.runs.options import RunOptions
 
 from bcl.engine import Interrupted, Loop, Member, Position, digest, load, loop, save
 from bcl.learners import METHODS, method

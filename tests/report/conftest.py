@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from bcl.runs.result import sealed
 
 from bcl.metrics import all_metrics
 from bcl.runs.result import sealed

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from bcl.runs.options import RunOptions
 
 from bcl.engine import Interrupted
 from bcl.runs.config import RunConfig

@@ -23,11 +23,17 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, code: int = 0) -> Pa
 
 def test_it_begins_and_ends_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = stand_in(tmp_path, monkeypatch)
-    with pytest.raises(KeyError), mps.shared_gpu() as shared:
-        assert shared
-        place = os.environ[mps.PIPES]
-        assert Path(place).is_dir()
-        raise KeyError
+    places = []
+
+    def use() -> None:
+        with mps.shared_gpu() as shared:
+            assert shared
+            places.append(os.environ[mps.PIPES])
+            assert Path(places[0]).is_dir()
+            raise KeyError
+
+    pytest.raises(KeyError, use)
+    (place,) = places
     assert log.read_text().splitlines() == [f"-d {place}", f"quit {place}"]
     assert mps.PIPES not in os.environ
     assert not Path(place).exists()

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from bcl.runs.options import RunOptions
 
 from bcl.runs.config import RunConfig
 from bcl.runs.options import RunOptions
