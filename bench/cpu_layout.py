@@ -15,7 +15,8 @@ import time
 import torch
 from torch import Tensor, nn
 
-from bcl.nets import ResNet18, batch_groups
+from bcl.nets import ResNet18
+from bcl.ops.layers import batch_groups
 
 CASES = [  # images of this size, in groups that are normalised apart; a reduced or a full network
     (32, [10], False),

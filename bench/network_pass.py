@@ -18,9 +18,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from bcl import ops
 from bcl.engine.capture import Graph
-from bcl.nets import ResNet18, batch_groups
-from bcl.ops import dispatch as kernels
+from bcl.nets import ResNet18
+from bcl.ops.layers import batch_groups
 from bcl.runs.precision import set_precision
 from bcl.schedule.step_timing import timed
 
@@ -39,7 +40,7 @@ def one_pass(net: Callable[[Tensor], Tensor], weights: list[Tensor], x: Tensor, 
     def run() -> None:
         with batch_groups([10, len(x) - 10]):
             if plain:
-                with kernels.plain():
+                with ops.plain():
                     out = net(x)
             else:
                 out = net(x)

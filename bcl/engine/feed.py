@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bcl.ops.dispatch import fused
+from bcl.ops import rows
 
 
 class TaskData:
@@ -50,7 +50,7 @@ class Feed:
         if self.order is None and isinstance(self.task, int):
             return self.x[here], self.y[here], self.task
         index = torch.arange(len(self.y), device=self.y.device)[here] if self.order is None else self.order[here]
-        return self._take(index)
+        return self._batch(rows.take(index, self._fields()))
 
     def seek(self, i: int) -> None:
         """Let `next` begin with the i-th mini-batch."""
@@ -58,19 +58,12 @@ class Feed:
 
     def next(self) -> tuple[Tensor, Tensor, int | Tensor]:
         """The next full mini-batch; where it begins is known to the device alone, so that the call can be captured."""
-        if fused(self.x) and self.x.is_contiguous():
-            from bcl.ops.triton.rows import gather
+        return self._batch(rows.take_next(self.cursor, self._fields(), self.order))
 
-            tasks = None if isinstance(self.task, int) else self.task
-            x, y, task, _ = gather(self.cursor, self.x, self.y, tasks, order=self.order, advance=True)
-            return x, y, self._one_task() if task is None else task
-        index = self.cursor.clone() if self.order is None else self.order.index_select(0, self.cursor)
-        self.cursor.add_(self.batch_size)
-        return self._take(index)
+    def _fields(self) -> list[Tensor]:
+        return [self.x, self.y] if isinstance(self.task, int) else [self.x, self.y, self.task]
 
-    def _take(self, index: Tensor) -> tuple[Tensor, Tensor, int | Tensor]:
-        task = self._one_task() if isinstance(self.task, int) else self.task.index_select(0, index)
-        return self.x.index_select(0, index), self.y.index_select(0, index), task
-
-    def _one_task(self) -> int | Tensor:
-        return self.task if self.on_device is None else self.on_device
+    def _batch(self, fields: list[Tensor]) -> tuple[Tensor, Tensor, int | Tensor]:
+        if not isinstance(self.task, int):
+            return fields[0], fields[1], fields[2]
+        return fields[0], fields[1], self.task if self.on_device is None else self.on_device

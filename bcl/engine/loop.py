@@ -18,7 +18,8 @@ from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
 from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
-from bcl.nets import compile_ahead, couples_samples
+from bcl.nets import couples_samples
+from bcl.ops.layers import compile_ahead
 from bcl.streams import Stream
 
 AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one worth while
@@ -37,7 +38,7 @@ class Member:
     def lengths(self) -> list[int]:
         """How many samples are learnt in one go: those of every task; jointly, all of them in all epochs."""
         lengths = [self.stream.train_size(t) for t in range(len(self.stream))]
-        return [sum(lengths) * int(self.learner.hyper.epochs)] if self.learner.joint else lengths
+        return [sum(lengths) * int(self.learner.hyper.epochs)] if self.learner.is_upper_bound else lengths
 
     @property
     def total_steps(self) -> int:
@@ -56,7 +57,7 @@ def check_last_batch(member: Member) -> None:
         with torch.no_grad():
             deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=weight.dtype))
     except ValueError as error:
-        remedy = "choose other --samples" if member.learner.joint else f"leave it out: --samples {alone - 1}"
+        remedy = "choose other --samples" if member.learner.is_upper_bound else f"leave it out: --samples {alone - 1}"
         raise InputError(
             f"{type(net).__name__} cannot learn from one sample alone ({first_line(error)}), which {alone} samples in "
             f"mini-batches of {setting.batch_size} end with; {remedy}"
@@ -90,7 +91,7 @@ class Loop:
         captured: bool | None = None,
         stop_diverged: bool = False,
     ):
-        places = {(len(m.stream), m.learner.joint, m.position.task, m.position.batch) for m in members}
+        places = {(len(m.stream), m.learner.is_upper_bound, m.position.task, m.position.batch) for m in members}
         if len(places) != 1:
             raise InputError("learners run side by side from the same place of streams of the same length alone")
         self.device, self.save_every, self.report, self.stop = device, save_every, report, stop
@@ -121,7 +122,7 @@ class Loop:
             for m, row in zip(self.members, self.accuracies(), strict=True):
                 m.position.before = m.position.before or row
         first = self.members[0]
-        if first.learner.joint:
+        if first.learner.is_upper_bound:
             if not first.position.matrix:
                 self._joint()
         else:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.memory import RingMemory
+from bcl.ops.losses import cross_entropy
 from bcl.streams import Setting
 
 
@@ -58,7 +58,7 @@ def fine_tune(learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps
     net.train()
     try:
         for _ in range(steps):
-            sgd_(weights, gradients(cross_entropy(learner.logits(x, t, state), y), weights), rate)
+            learner.descend(cross_entropy(learner.logits(x, t, state), y), rate, weights)
     finally:
         net.eval()
     return {name: v.detach() for name, v in state.items()}

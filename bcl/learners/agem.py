@@ -5,9 +5,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, flatten, gradients, project_to_halfspace, sgd_, unflatten
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
+from bcl.ops.losses import cross_entropy, gradients
+from bcl.ops.projections import project_to_halfspace
+from bcl.ops.updates import flatten, sgd_, unflatten
 
 
 @hypers
@@ -32,20 +34,20 @@ class AGEM(Learner):
     reference = "Chaudhry et al., 2019 (A-GEM)"
     memory_kind = "ring per task"
     cost = "1 forward and backward on the batch, 1 on the reference batch"
+    family, colour, marker, relative_cost = "projection", "#6cc5a8", "s", 4.0
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        weights, memory = self.weights(), self.memory
-        reference = None
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        weights, reference = self.weights(), None
         if self.past:
-            k = min(self.hyper.replay_batch, len(self.past) * memory.slots_per_task)
-            replay = memory.draw(k, self.random, without=t)
-            loss = cross_entropy(self.logits(replay.x, replay.task), replay.y)
-            reference = flatten(gradients(loss, weights))
-        direction = gradients(cross_entropy(self.logits(x, t), y), weights)
+            replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t, tasks=len(self.past))
+            reference = flatten(gradients(cross_entropy(self.logits(replay.x, replay.task), replay.y), weights))
+        loss = cross_entropy(self.logits(x, t), y)
+        direction = gradients(loss, weights)
         if reference is not None:
             direction = unflatten(project_to_halfspace(flatten(direction), reference), weights)
         sgd_(weights, direction, self.hyper.lr)
-        memory.write(x, y, t)
+        self.memory.write(x, y, t)
+        return loss.detach()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from bcl.errors import InputError, first_line
-from bcl.learners.functional import whole_state
+from bcl.errors import InputError
 from bcl.learners.hyper import HyperParameters
+from bcl.learners.inputs import check_labels, check_samples, check_task
 from bcl.memory import Random, Samples
-from bcl.nets import full_precision, join_inputs, mask_tasks, reveal, visible_at_start
+from bcl.nets import classes_of_tasks, couples_samples, groups_samples, reveal, visible_at_start
+from bcl.ops.layers import batch_groups
+from bcl.ops.losses import Loss, gradients
+from bcl.ops.masks import full_precision, join_inputs, mask_tasks
+from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 
 
@@ -30,6 +33,16 @@ class Learner(nn.Module):
 
     A step can be captured: shapes are fixed, nothing reads a value back to Python, and what Python decides (which
     task it is, whether there is a past to replay) changes at task boundaries alone.
+
+    >>> from bcl.ops.losses import cross_entropy
+    >>> class Plain(Learner):
+    ...     Hyper = HyperParameters
+    ...     def step(self, x, y, t):
+    ...         self.descend(cross_entropy(self.logits(x, t), y), rate=0.1)
+    >>> learner = Plain(nn.Linear(5, 4), Setting.split([[0, 1], [2, 3]], shape=(5,)))
+    >>> learner.observe(torch.zeros(10, 5), torch.ones(10, dtype=int), 0)
+    >>> learner.predict(torch.zeros(1, 5), 0).argmax().item()
+    1
     """
 
     Hyper: ClassVar[type[HyperParameters]]
@@ -37,7 +50,13 @@ class Learner(nn.Module):
     scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
     memory_kind: ClassVar[str] = "none"  # what is stored, in words
     cost: ClassVar[str] = ""  # forward and backward passes per step, in words
-    joint: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual, an upper bound
+    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel or own.
+    family: ClassVar[str] = "own"
+    colour: ClassVar[str] = ""  # of its lines and bars, "#rrggbb"; "": one is chosen from its name
+    marker: ClassVar[str] = ""  # matplotlib's letter for its points; "": likewise
+    relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
+    is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
+    grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
         super().__init__()
@@ -49,6 +68,8 @@ class Learner(nn.Module):
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.visible: Tensor
         self.register_buffer("visible", visible_at_start(setting))
+        self.own_classes: Tensor  # [tasks, classes]: follows from the setting, and is not saved
+        self.register_buffer("own_classes", classes_of_tasks(setting), persistent=False)
         self.random = Random(setting.seed)
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
@@ -58,12 +79,15 @@ class Learner(nn.Module):
 
     # ---- for users -------------------------------------------------------------------------------------------------
 
-    def observe(self, x: Any, y: Any, t: int) -> None:
-        """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays."""
+    def observe(self, x: Any, y: Any, t: int) -> Tensor | None:
+        """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays.
+
+        Returns what `step` does: the loss, a number on the learner's device.
+        """
         x, y = self.check(x, y, t)
         t = int(t)
         self.enter(t)
-        self.step(x, y, t)
+        return self.step(x, y, t)
 
     @torch.no_grad()
     def predict(self, x: Any, t: int | None = None) -> Tensor:
@@ -73,8 +97,8 @@ class Learner(nn.Module):
         """
         if t is None and self.setting.scenario == "task":
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
-        task = 0 if t is None else self._task(t)
-        x, was_training = self._samples(x), self.training
+        task = 0 if t is None else check_task(t, self.setting)
+        x, was_training = check_samples(x, self.setting, self.visible.device), self.training
         self.eval()
         try:
             return self.answer(x, task)
@@ -86,8 +110,11 @@ class Learner(nn.Module):
     def setup(self) -> None:
         """Make the memories and buffers that the learner keeps; called once, at the end of the construction."""
 
-    def step(self, x: Tensor, y: Tensor, t: Any) -> None:
-        """One mini-batch of task t: update weights and memories. To be written by every learner; capturable."""
+    def step(self, x: Tensor, y: Tensor, t: Any) -> Tensor | None:
+        """One mini-batch of task t: update weights and memories, and return the loss on the batch, detached, or None.
+
+        To be written by every learner; capturable.
+        """
         raise NotImplementedError
 
     def begin_task(self, t: int) -> None:
@@ -126,27 +153,62 @@ class Learner(nn.Module):
         t: int | Tensor,
         state: Mapping[str, Tensor] | None = None,
         replayed: Samples | None = None,
+        net: nn.Module | None = None,
     ) -> Tensor:
         """The network's logits for samples of task t (or of a task each), masked to what may be answered.
 
         `state`: parameters and buffers, by name, to be used in place of the network's own; batch norm updates its
         running statistics in whichever it uses. `replayed`: samples that follow those of task t in the same pass.
+        `net`: another network, in place of the learner's.
         """
-        x = join_inputs([x] if replayed is None else [x, replayed.x], self.setting.input_range)
-        out = self.raw_logits(x, state)
-        if self.setting.scenario == "domain":
-            return full_precision(out)  # every class may be answered: there is nothing to mask
-        return mask_tasks(out, self.visible, t, None if replayed is None else replayed.task)
+        if replayed is None:
+            return self.mask(self.raw_logits(x, state=state, net=net), t)
+        return self.mask(self.raw_logits(x, replayed.x, state=state, net=net), t, replayed.task)
 
-    def raw_logits(self, x: Tensor, state: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The network's logits for inputs as it sees them, nothing masked."""
-        out: Tensor = self.net(x) if state is None else functional_call(self.net, dict(state), (x,))
+    def replay_logits(
+        self, x: Tensor, t: int, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
+
+        It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
+        network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
+        quicker.
+        """
+        sizes = [len(x), len(replayed.x)]
+        apart = not together and couples_samples(self.net)
+        if apart and not groups_samples(self.net):
+            return torch.cat([self.logits(x, t, state), self.logits(replayed.x, replayed.task, state)])
+        with batch_groups(sizes if apart else [sum(sizes)]):
+            return self.logits(x, t, state, replayed)
+
+    def raw_logits(
+        self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None
+    ) -> Tensor:
+        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
+        net, x = self.net if net is None else net, self.scale(*batches)
+        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
         if out.shape != (len(x), self.setting.n_classes):
             raise InputError(
-                f"{type(self.net).__name__} gives {tuple(out.shape)} for {len(x)} samples, "
+                f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, "
                 f"not ({len(x)}, {self.setting.n_classes}) logits"
             )
         return out
+
+    def scale(self, *batches: Tensor) -> Tensor:
+        """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
+        the same ones to several networks can scale them once."""
+        return join_inputs(batches, self.setting.input_range)
+
+    def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
+        """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
+        if self.setting.scenario == "domain":
+            return full_precision(logits)  # every class may be answered: there is nothing to hide
+        return mask_tasks(logits, self.visible, t, rest)
+
+    def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
+        """One SGD step on a loss, of the network's weights or of others."""
+        weights = self.weights() if weights is None else weights
+        sgd_(weights, gradients(loss, weights), rate)
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -155,7 +217,7 @@ class Learner(nn.Module):
         return self._weights
 
     def whole_state(self) -> list[Tensor]:
-        """The network's parameters and its statistics (see `functional.whole_state`)."""
+        """The network's parameters and its statistics (see `updates.whole_state`)."""
         if self._state is None:
             self._state = whole_state(self.net)
         return self._state
@@ -199,42 +261,5 @@ class Learner(nn.Module):
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
-        t, x = self._task(t), self._samples(x)
-        y = _tensor("labels", y, x.device)
-        if y.is_floating_point() or y.dtype == torch.bool:
-            raise InputError(f"labels must be integers, not {y.dtype}")
-        y = y.long()
-        if y.shape != x.shape[:1]:
-            raise InputError(f"{len(x)} samples need as many labels, not labels of shape {tuple(y.shape)}")
-        allowed = torch.tensor(self.setting.classes[t], device=y.device)
-        strange = y[~torch.isin(y, allowed)]
-        if len(strange):
-            raise InputError(f"label {int(strange[0])} is not a class of task {t}: {list(self.setting.classes[t])}")
-        return x, y
-
-    def _task(self, t: Any) -> int:
-        if not isinstance(t, int | np.integer) or not 0 <= t < self.setting.tasks:
-            raise InputError(f"task {t!r} is not one of 0..{self.setting.tasks - 1}")
-        return int(t)
-
-    def _samples(self, samples: Any) -> Tensor:
-        x = _tensor("samples", samples, self.visible.device)
-        wanted = torch.uint8 if self.setting.dtype == "uint8" else torch.float32
-        if x.dtype != wanted:
-            if wanted == torch.uint8 or x.dtype == torch.bool:
-                raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
-            x = x.to(wanted)
-        if x.shape[1:] != self.setting.shape or x.dim() == 0 or len(x) == 0:
-            raise InputError(
-                f"samples must have shape (n, {', '.join(map(str, self.setting.shape))}), not {tuple(x.shape)}"
-            )
-        if x.is_floating_point() and not torch.isfinite(x).all():
-            raise InputError("samples contain NaN or infinite values")
-        return x
-
-
-def _tensor(what: str, values: Any, device: torch.device) -> Tensor:
-    try:
-        return torch.as_tensor(values, device=device)
-    except (TypeError, ValueError) as error:  # text, objects, rows of unequal length
-        raise InputError(f"{what} must be a tensor or an array of numbers: {first_line(error)}") from None
+        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device)
+        return x, check_labels(y, x, t, self.setting)

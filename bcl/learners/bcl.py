@@ -6,26 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bcl.errors import InputError
 from bcl.learners.adaptation import AdaptingLearner
-from bcl.learners.functional import (
-    cross_entropy,
-    gradients,
-    interpolate_,
-    replay_loss,
-    sgd_,
-    snapshot,
-)
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.hypergradient import hypergradient_step
-from bcl.learners.replay import draw_replay, joint_logits, retrieve, ring_memory, store_soft_targets
-from bcl.memory import Kind, RingMemory, Samples
+from bcl.learners.released import Extensions, ReleasedHabits
+from bcl.learners.replay import retrieve, ring_memory, store_soft_targets
+from bcl.memory import Field, RingMemory, Samples
+from bcl.ops.losses import Loss, cross_entropy, gradients, replay_loss
+from bcl.ops.updates import interpolate_, sgd_, snapshot
 
 
 @hypers
-class BCLDualHyper(HyperParameters):
+class PaperHyper(HyperParameters):
     inner_lr: float = hyper(0.1, "rate of the inner steps and of the look-ahead step", symbol="α", above=0)
     outer_lr: float = hyper(0.3, "rate of the interpolation towards the fast weights", symbol="β", above=0, high=1)
     inner_steps: int = hyper(2, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
@@ -38,67 +33,11 @@ class BCLDualHyper(HyperParameters):
     generalization_share: float = hyper(
         0.2, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9
     )
-    retrieval: str = hyper(
-        "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
-    )
-    candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
-    hypergradient: str = hyper(
-        "first-order",
-        "the outer step: interpolation (Eq. 5), or the gradient through the inner steps (Eq. 4), of rate β",
-        choices=("first-order", "exact"),
-    )
-    adapt: bool = hyper(False, "before a task is evaluated, fine-tune a copy on the task's memory")
-    adapt_lr: float = hyper(0.03, "rate of that fine-tuning", above=0)
-    adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
-    # Where the paper and its released code differ. The defaults are the released code's: they gave the paper's figures.
-    carry_gradients: bool = hyper(
-        True, "a step moves along the sum of all gradients since the round began (paper: its own alone)"
-    )
-    kl_reduction: str = hyper(
-        "classes",
-        "average the distillation over visible classes too, or over the batch alone",
-        choices=("classes", "batch"),
-    )
-    redraw: bool = hyper(True, "draw the replay batch anew for every inner step (paper: once per round)")
-    joint_forward: bool = hyper(
-        False, "current and replayed samples in one forward pass (batch norm sees them together)"
-    )
-    target_mode: str = hyper("train", "mode of the network that computes the soft targets", choices=("train", "eval"))
-    interpolate: str = hyper(
-        "state",
-        "what the outer step covers: batch-norm statistics too, or parameters alone",
-        choices=("state", "parameters"),
-    )
-    evicted: str = hyper(
-        "train",
-        "a sample that leaves the generalization memory is trained on, or dropped (paper)",
-        choices=("train", "drop"),
-    )
-    prefill: bool = hyper(
-        True, "until a task's generalization ring is full, its first sample stands for the empty slots"
-    )
-    overflow: str = hyper(
-        "cut", "a batch that runs over the ring's end is cut, or wraps around", choices=("cut", "wrap")
-    )
 
 
 @hypers
-class BCLSingleHyper(BCLDualHyper):
-    inner_steps: int = hyper(1, "SGD steps on current and replayed samples", symbol="n_inner", low=1)
-    generalization_share: float = hyper(
-        0.0, "share of the slots for the generalization memory; 0: no such memory", low=0, high=0.9
-    )
-    carry_gradients: bool = hyper(
-        False, "a step moves along the sum of all gradients since the round began (paper: its own alone)"
-    )
-
-
-@hypers
-class BCLDualMIRHyper(BCLDualHyper):
-    replay_batch: int = hyper(10, "replayed samples per step, at most the episodic slots of one task", low=1)
-    retrieval: str = hyper(
-        "mir", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
-    )
+class BCLDualHyper(ReleasedHabits, Extensions, PaperHyper):
+    """All of them, the paper's first."""
 
 
 class BCLDual(AdaptingLearner):
@@ -120,18 +59,57 @@ class BCLDual(AdaptingLearner):
 
     Deviations from the released code: replay never excludes samples because of their number (it drops those whose
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
+
+    >>> from bcl.nets import MLP
+    >>> from bcl.streams import Setting
+    >>> setting = Setting.split([[0, 1], [2, 3]], shape=(5,), memory=10)
+    >>> learner = BCLDual(MLP((5,), 4), setting, inner_lr=0.05)
+    >>> for t in range(2):
+    ...     loss = learner.observe(torch.randn(10, 5), torch.tensor(setting.classes[t] * 5), t)
+    >>> learner.episodic.slots_per_task, learner.generalization.slots_per_task
+    (8, 2)
     """
 
     Hyper: ClassVar[type[HyperParameters]] = BCLDualHyper
     reference = "Pham et al., Bilevel Continual Learning"
     memory_kind = "two rings per task (episodic 80 %, generalization 20 %), soft targets"
     cost = "n_outer x (n_inner on batch + replay, 1 on generalization draw)"
+    family, colour, marker, relative_cost = "bilevel", "#d1490c", "D", 8.0
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        if self.dual:
+            x, y = self.exchange(x, y, t)
+        for _ in range(self.hyper.outer_steps):
+            exact = self.hyper.hypergradient == "exact"
+            loss = hypergradient_step(self, x, y, t) if exact else self.first_order_step(x, y, t)
+        self.episodic.write(x, y, t)  # its targets are zero until the task is over
+        return loss
+
+    def first_order_step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        """One round of the outer loop: inner steps, look-ahead, interpolation. Returns the last inner loss."""
+        h, weights = self.hyper, self.weights()
+        state = self.whole_state() if h.interpolate == "state" else weights
+        slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
+        carried: Sequence[Tensor] = ()
+        replay = None
+        for _ in range(h.inner_steps):
+            if self.past and (replay is None or h.redraw):
+                replay = self.sample(x, y, t)
+            loss = self.inner_loss(x, y, t, replay)
+            direction = sgd_(weights, gradients(loss, weights), h.inner_lr, carried)
+            carried = direction if h.carry_gradients else ()
+        if self.dual:
+            samples = self.draw_generalization()
+            ahead = cross_entropy(self.logits(samples.x, samples.task), samples.y)
+            sgd_(weights, gradients(ahead, weights), h.inner_lr, carried)
+        interpolate_(slow, state, h.outer_lr)
+        return loss.detach()
 
     def setup(self) -> None:
         setting, share = self.setting, self.hyper.generalization_share
         slots = int(share * setting.memory) or int(share > 0)
         self.dual = 0 < slots < setting.memory  # a single slot per task cannot be shared
-        targets = {"target": Kind((setting.n_classes,), torch.float32)}
+        targets = {"target": Field((setting.n_classes,), torch.float32)}
         self.episodic = ring_memory(setting, setting.memory - slots * self.dual, targets, self.hyper.overflow)
         if self.dual:
             self.generalization = ring_memory(setting, slots)
@@ -143,55 +121,23 @@ class BCLDual(AdaptingLearner):
                 "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
             )
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        if self.dual:
-            x, y = self.exchange(x, y, t)
-        for _ in range(self.hyper.outer_steps):
-            if self.hyper.hypergradient == "exact":
-                hypergradient_step(self, x, y, t)
-            else:
-                self.first_order_step(x, y, t)
-        self.episodic.write(x, y, t)  # its targets are zero until the task is over
-
-    def first_order_step(self, x: Tensor, y: Tensor, t: int) -> None:
-        """One round of the outer loop: inner steps, look-ahead, interpolation."""
-        h, weights = self.hyper, self.weights()
-        state = self.whole_state() if h.interpolate == "state" else weights
-        slow = snapshot(state)  # θ; the network itself now holds the fast weights φ
-        direction: Sequence[Tensor] = ()
-        replay = None
-        for _ in range(h.inner_steps):
-            if self.past and (replay is None or h.redraw):
-                replay = self.sample(x, y, t)
-            direction = self.descend(self.inner_loss(x, y, t, replay), weights, direction)
-        if self.dual:
-            samples = self.draw_generalization()
-            loss = cross_entropy(self.logits(samples.x, samples.task), samples.y)
-            self.descend(loss, weights, direction)
-        interpolate_(slow, state, h.outer_lr)
-
     def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
         """B_M: a uniform draw, or what the current batch interferes with most."""
         h = self.hyper
         if h.retrieval == "mir":
             return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr, h.candidates)
-        return draw_replay(self.episodic, h.replay_batch, t, self.random)
+        return self.episodic.draw(h.replay_batch, self.random, without=t)
 
     def inner_loss(
         self, x: Tensor, y: Tensor, t: int, replay: Samples | None, fast: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
+    ) -> Loss:
         """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
         if replay is None:
             return cross_entropy(self.logits(x, t, fast), y)
         h = self.hyper
-        logits = joint_logits(self, x, t, replay, h.joint_forward, fast)
+        logits = self.replay_logits(x, t, replay, h.joint_forward, fast)
         target = replay.extra["target"] if h.distill_weight else None
         return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction)
-
-    def descend(self, loss: Tensor, weights: list[nn.Parameter], carried: Sequence[Tensor]) -> Sequence[Tensor]:
-        """One SGD step; returns the direction that it took."""
-        carried = carried if self.hyper.carry_gradients else ()
-        return sgd_(weights, gradients(loss, weights), self.hyper.inner_lr, carried)
 
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""
@@ -200,9 +146,7 @@ class BCLDual(AdaptingLearner):
 
     def draw_generalization(self) -> Samples:
         """Samples of all tasks that have begun, the current one included."""
-        memory = self.generalization
-        k = min(self.hyper.replay_batch, len(self.seen) * memory.slots_per_task)
-        return memory.draw(k, self.random)
+        return self.generalization.draw(self.hyper.replay_batch, self.random, tasks=len(self.seen))
 
     def begin_task(self, t: int) -> None:
         """Store what the network answers on the memories of the tasks that are over, then begin."""
@@ -218,12 +162,17 @@ class BCLDual(AdaptingLearner):
         return [self.episodic, self.generalization] if self.dual else [self.episodic]
 
 
+BCLSingleHyper = variant("BCLSingleHyper", BCLDualHyper, inner_steps=1, generalization_share=0.0, carry_gradients=False)
+BCLDualMIRHyper = variant("BCLDualMIRHyper", BCLDualHyper, replay_batch=10, retrieval="mir")
+
+
 class BCLSingle(BCLDual):
     """BCL with one memory and one inner step (Pham et al., Section 2.4): θ <- θ + β (φ_1 - θ)."""
 
     Hyper = BCLSingleHyper
     memory_kind = "ring per task, soft targets"
     cost = "n_outer x n_inner on batch + replay"
+    family, colour, marker, relative_cost = "bilevel", "#e69f00", "o", 3.0
 
 
 class BCLDualMIR(BCLDual):
@@ -235,3 +184,4 @@ class BCLDualMIR(BCLDual):
     Hyper = BCLDualMIRHyper
     reference = "Pham et al., with Aljundi et al., 2019"
     cost = "BCL-Dual's, and per inner step 1 forward and backward on the batch, 2 forward on the candidates"
+    family, colour, marker, relative_cost = "bilevel", "#8c1c13", "s", 9.0

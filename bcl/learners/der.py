@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
-from bcl.memory import Kind
-from bcl.nets import couples_samples, mask_tasks, scale_input
+from bcl.memory import Field
+from bcl.nets import couples_samples
+from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
@@ -42,27 +42,27 @@ class DERPlusPlus(Learner):
     reference = "Buzzega et al., 2020"
     memory_kind = "reservoir, a row of logits per sample"
     cost = "1 forward and backward on batch + two draws"
+    family, colour, marker, relative_cost = "replay", "#7a8ee0", "^", 3.0
 
     def setup(self) -> None:
-        self.memory = reservoir_memory(self.setting, {"logits": Kind((self.setting.n_classes,), torch.float32)})
+        self.memory = reservoir_memory(self.setting, {"logits": Field((self.setting.n_classes,), torch.float32)})
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, weights, memory = self.hyper, self.weights(), self.memory
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        h, memory = self.hyper, self.memory
         dark, weight = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         labelled, _ = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         answers, now, again = self.of_each(x, dark.x, labelled.x)
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
-        loss = cross_entropy(mask_tasks(answers, self.visible, t), y)
-        loss = loss + h.logit_weight * weighted((distance.sum(1) / visible.sum(1)).mean(), weight)
-        replayed = mask_tasks(again, self.visible, labelled.task)
-        loss = loss + h.label_weight * weighted(cross_entropy(replayed, labelled.y), weight)
-        sgd_(weights, gradients(loss, weights), h.lr)
+        held = weighted((distance.sum(1) / visible.sum(1)).mean(), weight)
+        replayed = weighted(cross_entropy(self.mask(again, labelled.task), labelled.y), weight)
+        loss: Loss = cross_entropy(self.mask(answers, t), y) + h.logit_weight * held + h.label_weight * replayed
+        self.descend(loss, h.lr)
         memory.write(x, y, t, self.random, logits=answers.detach().float())
+        return loss.detach()
 
     def of_each(self, *batches: Tensor) -> list[Tensor]:
         """What the network says of each batch, before any mask; one forward pass where that is the same."""
-        scaled = [scale_input(x, self.setting.input_range) for x in batches]
         if couples_samples(self.net):
-            return [self.raw_logits(x) for x in scaled]
-        return list(self.raw_logits(torch.cat(scaled)).split([len(x) for x in scaled]))
+            return [self.raw_logits(x) for x in batches]
+        return list(self.raw_logits(*batches).split([len(x) for x in batches]))

@@ -7,10 +7,10 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, replay_loss, sgd_
-from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_replay, joint_logits, retrieve, ring_memory
+from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
+from bcl.learners.replay import retrieve, ring_memory
 from bcl.memory import Samples
+from bcl.ops.losses import cross_entropy, replay_loss
 
 
 @hypers
@@ -26,12 +26,7 @@ class ERHyper(HyperParameters):
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
 
 
-@hypers
-class ERMIRHyper(ERHyper):
-    replay_batch: int = hyper(10, "replayed samples per step, at most the slots of one task", low=1)
-    retrieval: str = hyper(
-        "mir", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
-    )
+ERMIRHyper = variant("ERMIRHyper", ERHyper, replay_batch=10, retrieval="mir")
 
 
 class ER(Learner):
@@ -41,32 +36,43 @@ class ER(Learner):
 
     Both losses are means, so that the replayed samples weigh as much as the current ones, as in the released code of
     BCL. Samples of the current task are stored and not replayed.
+
+    >>> import torch
+    >>> from bcl.nets import MLP
+    >>> from bcl.streams import Setting
+    >>> setting = Setting.split([[0, 1], [2, 3]], shape=(5,), scenario="class", memory=10)
+    >>> learner = ER(MLP((5,), 4), setting, lr=0.05)
+    >>> for t in range(2):
+    ...     loss = learner.observe(torch.randn(10, 5), torch.tensor(setting.classes[t] * 5), t)
+    >>> learner.memory.filled().sum()
+    tensor(20)
     """
 
     Hyper: ClassVar[type[HyperParameters]] = ERHyper
     reference = "Chaudhry et al., 2019"
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
+    family, colour, marker, relative_cost = "replay", "#0072b2", "o", 2.0
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        weights = self.weights()
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         if self.past:
             replay = self.sample(x, y, t)
-            loss = replay_loss(joint_logits(self, x, t, replay, self.hyper.joint_forward), y, replay.y)
+            loss = replay_loss(self.replay_logits(x, t, replay, self.hyper.joint_forward), y, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)
-        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.descend(loss, self.hyper.lr)
         self.memory.write(x, y, t)
+        return loss.detach()
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
         """B_M: uniform, or what the current batch interferes with most."""
         h = self.hyper
         if h.retrieval == "mir":
             return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
-        return draw_replay(self.memory, h.replay_batch, t, self.random)
+        return self.memory.draw(h.replay_batch, self.random, without=t)
 
 
 class ERMIR(ER):
@@ -79,3 +85,4 @@ class ERMIR(ER):
     Hyper = ERMIRHyper
     reference = "Aljundi et al., 2019"
     cost = "1 forward and backward on the batch and 2 forward on the candidates, then 1 on batch + replay"
+    family, colour, marker, relative_cost = "replay", "#0b3c6f", "D", 4.5

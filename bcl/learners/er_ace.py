@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import replay_logits, ring_memory
-from bcl.nets import mask_tasks
+from bcl.learners.replay import ring_memory
+from bcl.ops.losses import cross_entropy
+from bcl.ops.masks import mask_tasks
 
 
 @hypers
@@ -40,24 +40,20 @@ class ERACE(Learner):
     reference = "Caccia et al., 2022"
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
+    family, colour, marker, relative_cost = "replay", "#56b4e9", "s", 2.0
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
-        self.own: Tensor  # the classes of each task
-        own = self.visible.new_zeros(self.setting.tasks, self.setting.n_classes)
-        for t, classes in enumerate(self.setting.classes):
-            own[t, list(classes)] = True
-        self.register_buffer("own", own, persistent=False)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, weights = self.hyper, self.weights()
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        h = self.hyper
         if self.past:
-            k = min(h.replay_batch, self.memory.slots_per_task)
-            replay = self.memory.draw(k, self.random, without=-1 if h.replay_current else t)
-            current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
-            current = mask_tasks(current, self.own, t)
-            loss = cross_entropy(current, y) + cross_entropy(replayed, replay.y)
+            replay = self.memory.draw(h.replay_batch, self.random, without=-1 if h.replay_current else t)
+            logits = self.replay_logits(x, t, replay, h.joint_forward)
+            current, replayed = logits.split([len(y), len(replay.y)])
+            loss = cross_entropy(mask_tasks(current, self.own_classes, t), y) + cross_entropy(replayed, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)
-        sgd_(weights, gradients(loss, weights), h.lr)
+        self.descend(loss, h.lr)
         self.memory.write(x, y, t)
+        return loss.detach()

@@ -8,9 +8,10 @@ from torch.func import grad, vmap
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.memory import RingMemory
+from bcl.ops.losses import cross_entropy, gradients
+from bcl.ops.updates import sgd_
 
 
 @hypers
@@ -55,6 +56,7 @@ class EWC(Learner):
     reference = "Kirkpatrick et al., 2017"
     memory_kind = "ring for the current task alone; a Fisher diagonal and a mean of past weights"
     cost = "1 forward and backward on the batch"
+    family, colour, marker, relative_cost = "regularization", "#8a7300", "s", 3.0
 
     def setup(self) -> None:
         setting, parameters = self.setting, list(self.net.parameters())
@@ -62,9 +64,10 @@ class EWC(Learner):
         self.importance = _like(parameters)  # F
         self.anchor = _like(parameters)  # m
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, weights = self.hyper, self.weights()
-        direction = gradients(cross_entropy(self.logits(x, t), y), weights)
+        loss = cross_entropy(self.logits(x, t), y)
+        direction = gradients(loss, weights)
         with torch.no_grad():
             parts = zip(self.net.parameters(), self.importance, self.anchor, strict=True)
             importance, anchor = zip(*((f, m) for w, f, m in parts if w.requires_grad), strict=True)
@@ -75,6 +78,7 @@ class EWC(Learner):
             if h.penalty_step == "implicit":
                 torch._foreach_lerp_([*weights], anchor, torch._foreach_div(share, torch._foreach_add(share, 1)))
         self.recent.write(x, y, 0)
+        return loss.detach()
 
     @torch.no_grad()
     def end_task(self, t: int) -> None:
@@ -100,7 +104,7 @@ class EWC(Learner):
         }
 
         def surprise(weights: dict[str, Tensor], sample: Tensor, label: Tensor) -> Tensor:
-            return cross_entropy(self.logits(sample[None], t, {**fixed, **weights}), label[None])
+            return cross_entropy(self.logits(sample[None], t, {**fixed, **weights}), label[None]).value
 
         per_sample = vmap(grad(surprise), in_dims=(None, 0, 0))
         total = {name: torch.zeros_like(p) for name, p in trained.items()}

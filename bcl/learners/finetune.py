@@ -7,8 +7,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.ops.losses import cross_entropy
 
 
 @hypers
@@ -22,11 +22,12 @@ class Finetune(Learner):
     Hyper: ClassVar[type[HyperParameters]] = FinetuneHyper
     reference = "lower bound"
     cost = "1 forward and backward on the batch"
+    family, colour, marker, relative_cost = "bound", "#8b93a1", "X", 1.0
 
-    def step(self, x: Tensor, y: Tensor, t: int | Tensor) -> None:
-        weights = self.weights()
+    def step(self, x: Tensor, y: Tensor, t: int | Tensor) -> Tensor:
         loss = cross_entropy(self.logits(x, t), y)
-        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.descend(loss, self.hyper.lr)
+        return loss.detach()
 
 
 @hypers
@@ -43,4 +44,5 @@ class Offline(Finetune):
     Hyper = OfflineHyper
     reference = "upper bound"
     memory_kind = "all data"
-    joint = True
+    family, colour, marker, relative_cost = "bound", "#1f2937", "_", 3.0
+    is_upper_bound = True

@@ -5,10 +5,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from bcl.learners.adaptation import AdaptingLearner
-from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
 from bcl.memory import RingMemory
+from bcl.ops.losses import cross_entropy
+from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
@@ -42,31 +43,28 @@ class FTML(AdaptingLearner):
     reference = "Finn et al., 2019"
     memory_kind = "ring per task"
     cost = "n_inner on the batch, n_meta x n_inner on a draw of one task"
+    family, colour, marker, relative_cost = "meta-learning", "#b48fd6", "s", 5.5
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
         super().setup()
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, memory, state = self.hyper, self.memory, self.whole_state()
         memory.write(x, y, t)
         slow = snapshot(state)
         for _ in range(h.inner_steps):
-            self.descend(cross_entropy(self.logits(x, t), y))
+            loss = cross_entropy(self.logits(x, t), y)
+            self.descend(loss, h.inner_lr)
         interpolate_(slow, state, h.outer_lr)
         for _ in range(h.meta_steps):
             slow = snapshot(state)
-            task = self.random.choose(memory.seen > 0, 1)
-            k = min(h.replay_batch or memory.slots_per_task, memory.slots_per_task)
-            eligible = memory.of_task(task)
+            stored = memory.of_task(self.random.choose(memory.seen > 0, 1))
             for _ in range(h.inner_steps):
-                drawn = memory.get(self.random.choose(eligible, k))
-                self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y))
+                drawn = memory.draw(h.replay_batch or memory.slots, self.random, among=stored)
+                self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y), h.inner_lr)
             interpolate_(slow, state, h.outer_lr)
-
-    def descend(self, loss: Tensor) -> None:
-        weights = self.weights()
-        sgd_(weights, gradients(loss, weights), self.hyper.inner_lr)
+        return loss.detach()
 
     def memories(self) -> list[RingMemory]:
         return [self.memory]

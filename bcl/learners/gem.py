@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, flatten, gradients, project_to_cone, sgd_, unflatten
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
+from bcl.ops.losses import Loss, cross_entropy, gradients
+from bcl.ops.projections import project_to_cone
+from bcl.ops.updates import flatten, sgd_, unflatten
 
 
 @hypers
@@ -44,21 +46,24 @@ class GEM(Learner):
     reference = "Lopez-Paz & Ranzato, 2017"
     memory_kind = "ring per task"
     cost = "1 forward and backward on the batch and on the whole memory of each earlier task"
+    family, colour, marker, relative_cost = "projection", "#009e73", "o", 8.0
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights = self.weights()
         past = [flatten(gradients(self.memory_loss(s), weights)) for s in self.past]
-        direction = gradients(cross_entropy(self.logits(x, t), y), weights)
+        loss = cross_entropy(self.logits(x, t), y)
+        direction = gradients(loss, weights)
         if past:
             corrected = project_to_cone(flatten(direction), torch.stack(past), self.hyper.margin, self.hyper.ridge)
             direction = unflatten(corrected, weights)
         sgd_(weights, direction, self.hyper.lr)
         self.memory.write(x, y, t)
+        return loss.detach()
 
-    def memory_loss(self, s: int) -> Tensor:
+    def memory_loss(self, s: int) -> Loss:
         """The mean loss over all that is stored of task s, in a batch whose size does not depend on how much it is."""
         size = self.memory.slots_per_task
         place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)

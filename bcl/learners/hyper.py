@@ -32,6 +32,18 @@ def hypers(cls: type[H]) -> type[H]:
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
+def variant(name: str, base: type[H], **defaults: Any) -> type[H]:
+    """A hyper-parameter class, to be called `name` in the module of `base`, that differs from it in these defaults."""
+    fields = {field.name: field for field in dataclasses.fields(base)}
+    changed = [
+        (field, fields[field].type, dataclasses.field(default=value, metadata=fields[field].metadata))
+        for field, value in defaults.items()
+    ]
+    made = dataclasses.make_dataclass(name, changed, bases=(base,), frozen=True, kw_only=True)
+    made.__module__ = base.__module__
+    return made
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HyperParameters:
     """What all of them can do: check themselves, and be made from text."""

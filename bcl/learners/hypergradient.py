@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
-from bcl.learners.functional import cross_entropy, gradients, sgd_
-from bcl.ops.dispatch import plain
+from bcl.ops import plain
+from bcl.ops.losses import cross_entropy, gradients
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @plain()
-def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> None:
+def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Tensor:
     """One outer step along the gradient of the outer loss through the inner steps (Pham et al., Eq. 3 and 4).
 
         φ_0 = θ;   φ_i+1 = φ_i - α ∇_φ L_inner(φ_i);   θ <- θ - β ∇_θ L(φ_n(θ), M_gm)
@@ -35,16 +33,12 @@ def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> None:
         if learner.past and (replay is None or h.redraw):
             replay = learner.sample(x, y, t)
         loss = learner.inner_loss(x, y, t, replay, fast)
-        direction = list(
-            torch.autograd.grad(
-                loss, list(fast.values()), create_graph=True, allow_unused=True, materialize_grads=True
-            )
-        )  # fmt: skip
+        direction = gradients(loss, list(fast.values()), create_graph=True)
         if h.carry_gradients and carried:
             direction = [g + c for g, c in zip(direction, carried, strict=True)]
         fast = {name: w - h.inner_lr * g for (name, w), g in zip(fast.items(), direction, strict=True)}
         carried = direction
     samples = learner.draw_generalization()
     outer = cross_entropy(learner.logits(samples.x, samples.task, fast), samples.y)
-    weights = list(theta.values())
-    sgd_(weights, gradients(outer, weights), h.outer_lr)
+    learner.descend(outer, h.outer_lr, list(theta.values()))
+    return loss.detach()

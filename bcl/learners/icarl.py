@@ -8,10 +8,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.functional import gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.memory import HerdingMemory, herding_order
-from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, scale_input
+from bcl.nets import FrozenCopy
 
 NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 
@@ -50,6 +49,7 @@ class ICaRL(Learner):
     scenarios = ("task", "class")
     memory_kind = "exemplars per class in order of herding, K = slots of all tasks; a copy of the network"
     cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
+    family, colour, marker, relative_cost = "regularization", "#d98cb3", "D", 3.0
 
     @classmethod
     def refusal(cls, scenario: str) -> str:
@@ -68,33 +68,30 @@ class ICaRL(Learner):
                 "what its last layer takes, [n, d]"
             )
         slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
-        self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype)
+        self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype, setting.tasks)
         self.old = FrozenCopy(self.net)
-        self.owned: Tensor
-        self.register_buffer("owned", classes_of_tasks(setting))
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        weights, n, samples, labels = self.weights(), len(y), x, y
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        n, samples, labels = len(y), x, y
         if self.past:
-            k = min(self.hyper.replay_batch, self.setting.memory)
-            replay = self.memory.draw(k, self.random, without=t)
+            replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t)
             samples, labels = torch.cat([x, replay.x]), torch.cat([y, replay.y])
         losses = self.losses(samples, labels, t)
         loss = losses[:n].mean() + losses[n:].mean() if self.past else losses.mean()
-        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.descend(loss, self.hyper.lr)
         self.memory.write(x, y, t, self.random)
+        return loss.detach()
 
     def losses(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """Of each sample: the task's classes are to be its label, the earlier ones what they were."""
-        inputs = scale_input(x, self.setting.input_range)
-        known = self.owned[t]
+        x, known = self.scale(x), self.own_classes[t]
         target = (y[:, None] == torch.arange(self.setting.n_classes, device=y.device)).float()
         if self.past:
-            earlier = torch.stack([self.owned[s] for s in self.past]).any(0)
-            target = torch.where(earlier & ~known, self.old(inputs).sigmoid(), target)
+            earlier = torch.stack([self.own_classes[s] for s in self.past]).any(0)
+            target = torch.where(earlier & ~known, self.raw_logits(x, net=self.old).sigmoid(), target)
             known = known | earlier
-        entropy = binary_cross_entropy_with_logits(self.raw_logits(inputs), target, reduction="none")
+        entropy = binary_cross_entropy_with_logits(self.raw_logits(x), target, reduction="none")
         return torch.where(known, entropy, 0).sum(1)
 
     def begin_task(self, t: int) -> None:
@@ -124,7 +121,7 @@ class ICaRL(Learner):
         features = self.features(x)
         with torch.autocast(x.device.type, enabled=False):  # in half precision near neighbours would be one
             nearness = 2 * features @ means.T - 2
-        return mask_logits(torch.where(known, nearness, NO_MEAN), self.visible[t])
+        return self.mask(torch.where(known, nearness, NO_MEAN), t)
 
     def class_means(self) -> tuple[Tensor, Tensor]:
         """The mean of each class's exemplars [classes, d], and which classes have any."""
@@ -138,7 +135,7 @@ class ICaRL(Learner):
 
     def features(self, x: Tensor) -> Tensor:
         """The network's features, scaled to unit length."""
-        parts = [self.net.features(scale_input(part, self.setting.input_range)) for part in x.split(256)]  # type: ignore[operator]
+        parts = [self.net.features(self.scale(part)) for part in x.split(256)]  # type: ignore[operator]
         return normalize(torch.cat(parts).flatten(1).float())
 
     def train(self, mode: bool = True) -> ICaRL:

@@ -9,11 +9,10 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, distillation_loss, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_replay, replay_logits, ring_memory, store_soft_targets
-from bcl.memory import Kind
-from bcl.nets import mask_tasks, scale_input
+from bcl.learners.replay import ring_memory, store_soft_targets
+from bcl.memory import Field
+from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 
 
 @hypers
@@ -54,9 +53,10 @@ class KDR(Learner):
     reference = "Hou et al., 2018"
     memory_kind = "ring per task, soft targets, an expert network"
     cost = "n_e forward and backward of the expert on the batch and 1 forward; 1 on batch + replay"
+    family, colour, marker, relative_cost = "regularization", "#a84a7f", "^", 5.0
 
     def setup(self) -> None:
-        targets = {"target": Kind((self.setting.n_classes,), torch.float32)}
+        targets = {"target": Field((self.setting.n_classes,), torch.float32)}
         self.memory = ring_memory(self.setting, self.setting.memory, targets)
         self.expert = deepcopy(self.net)
 
@@ -67,29 +67,27 @@ class KDR(Learner):
         self.expert.load_state_dict(self.net.state_dict())
         super().begin_task(t)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        weights = self.weights()
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)
-        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        self.descend(loss, self.hyper.lr)
         self.memory.write(x, y, t)  # no target yet
+        return loss.detach()
 
-    def loss(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
         h = self.hyper
-        replay = draw_replay(self.memory, h.replay_batch, t, self.random)
+        replay = self.memory.draw(h.replay_batch, self.random, without=t)
         taught = self.teach(x, y, t)
-        current, replayed = replay_logits(self, x, t, replay, h.joint_forward)
+        current, replayed = self.replay_logits(x, t, replay, h.joint_forward).split([len(y), len(replay.y)])
         new = distillation_loss(current, taught, h.temperature, "batch")
         old = distillation_loss(replayed, replay.extra["target"], h.temperature, "batch")
-        distilled: Tensor = h.temperature**2 * (new + h.distill_weight * old)
+        distilled: Loss = h.temperature**2 * (new + h.distill_weight * old)
         return distilled + cross_entropy(replayed, replay.y)
 
     def teach(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """The expert learns the batch; returns what it then answers."""
-        scaled = scale_input(x, self.setting.input_range)
-        pairs = zip(self.expert.parameters(), self.net.parameters(), strict=True)
+        x, pairs = self.scale(x), zip(self.expert.parameters(), self.net.parameters(), strict=True)
         weights = [e.requires_grad_() for e, own in pairs if own.requires_grad]
         for _ in range(self.hyper.expert_steps):
-            loss = cross_entropy(mask_tasks(self.expert(scaled), self.visible, t), y)
-            sgd_(weights, gradients(loss, weights), self.hyper.expert_lr)
+            self.descend(cross_entropy(self.logits(x, t, net=self.expert), y), self.hyper.expert_lr, weights)
         with torch.no_grad():
-            return softmax(mask_tasks(self.expert(scaled), self.visible, t) / self.hyper.temperature, dim=1)
+            return softmax(self.logits(x, t, net=self.expert) / self.hyper.temperature, dim=1)

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, distillation_loss, gradients, sgd_
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.nets import FrozenCopy, classes_of_tasks, mask_logits, mask_tasks, scale_input
+from bcl.nets import FrozenCopy
+from bcl.ops.losses import Loss, cross_entropy, distillation_loss
+from bcl.ops.masks import mask_logits
 
 
 @hypers
@@ -38,22 +39,21 @@ class LwF(Learner):
     reference = "Li & Hoiem, 2017"
     memory_kind = "no samples; a copy of the network"
     cost = "1 forward and backward on the batch, 1 forward of the old network"
+    family, colour, marker, relative_cost = "regularization", "#aab41f", "o", 2.0
 
     def setup(self) -> None:
         self.old = FrozenCopy(self.net)
-        self.owned: Tensor
-        self.register_buffer("owned", classes_of_tasks(self.setting))
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
-        h, weights = self.hyper, self.weights()
-        inputs = scale_input(x, self.setting.input_range)
-        logits = self.raw_logits(inputs)
-        loss = cross_entropy(mask_tasks(logits, self.visible, t), y)
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        h, x = self.hyper, self.scale(x)
+        logits = self.raw_logits(x)
+        loss = cross_entropy(self.mask(logits, t), y)
         if self.past and h.distill_weight:
-            loss = loss + h.distill_weight * self.distillation(logits, self.old(inputs))
-        sgd_(weights, gradients(loss, weights), h.lr)
+            loss = loss + h.distill_weight * self.distillation(logits, self.raw_logits(x, net=self.old))
+        self.descend(loss, h.lr)
+        return loss.detach()
 
-    def distillation(self, new: Tensor, old: Tensor) -> Tensor:
+    def distillation(self, new: Tensor, old: Tensor) -> Loss:
         """The sum over the old heads of each one's mean distance from what it used to answer."""
         heads = self.old_heads()
         rows = heads.repeat(len(new), 1)  # of every sample, a row for each head
@@ -63,7 +63,7 @@ class LwF(Learner):
 
     def old_heads(self) -> Tensor:
         """A boolean row over all classes for each head that is to stay as it was."""
-        rows = torch.stack([self.owned[s] for s in self.past])
+        rows = torch.stack([self.own_classes[s] for s in self.past])
         return rows if self.setting.scenario == "task" else rows.any(0, keepdim=True)
 
     def end_task(self, t: int) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, interpolate_, sgd_, snapshot
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
+from bcl.ops.losses import cross_entropy
+from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
@@ -47,23 +48,23 @@ class MER(Learner):
     reference = "Riemer et al., 2019"
     memory_kind = "reservoir"
     cost = "s x (1 on the batch, k - 1 on a replayed one)"
+    family, colour, marker, relative_cost = "meta-learning", "#6a3d9a", "o", 9.0
 
     def setup(self) -> None:
         self.memory = reservoir_memory(self.setting)
 
-    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+    def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, state = self.hyper, self.whole_state()
         first = snapshot(state)
         for _ in range(h.batches):
             slow = snapshot(state)
-            self.descend(cross_entropy(self.logits(x, t), y))
+            loss = cross_entropy(self.logits(x, t), y)
+            self.descend(loss, h.lr)
             for _ in range(h.replays):
                 replay, weight = draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
-                self.descend(weighted(cross_entropy(self.logits(replay.x, replay.task), replay.y), weight))
+                again = cross_entropy(self.logits(replay.x, replay.task), replay.y)
+                self.descend(weighted(again, weight), h.lr)
             interpolate_(slow, state, h.within_lr)
         interpolate_(first, state, h.across_lr)
         self.memory.write(x, y, t, self.random)
-
-    def descend(self, loss: Tensor) -> None:
-        weights = self.weights()
-        sgd_(weights, gradients(loss, weights), self.hyper.lr)
+        return loss.detach()

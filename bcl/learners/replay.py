@@ -1,4 +1,4 @@
-"""What replaying learners share: memories for a setting, what is drawn from them, and its logits."""
+"""What replaying learners share: memories for a setting, and what is drawn from them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.learners.functional import cross_entropy, gradients, sgd_, snapshot
-from bcl.memory import Kind, Memory, Random, ReservoirMemory, RingMemory, Samples
-from bcl.nets import batch_groups, couples_samples, groups_samples
+from bcl.memory import Field, Memory, ReservoirMemory, RingMemory, Samples
+from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
+from bcl.ops.updates import sgd_, snapshot
 from bcl.streams import Setting
 
 
 def ring_memory(
-    setting: Setting, slots: int, extra: Mapping[str, Kind] | None = None, overflow: str = "wrap"
+    setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
 ) -> RingMemory:
     """A ring of `slots` for every task of the setting."""
     return RingMemory(setting.tasks, slots, setting.shape, getattr(torch, setting.dtype), extra, overflow)
 
 
-def reservoir_memory(setting: Setting, extra: Mapping[str, Kind] | None = None) -> ReservoirMemory:
+def reservoir_memory(setting: Setting, extra: Mapping[str, Field] | None = None) -> ReservoirMemory:
     """One reservoir for all tasks, with as many slots as their rings would have together."""
     return ReservoirMemory(setting.memory * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
-
-
-def draw_replay(memory: RingMemory, k: int, t: int, random: Random) -> Samples:
-    """A replay batch from the rings of other tasks than t: k samples, but no more than one ring has slots."""
-    return memory.draw(min(k, memory.slots_per_task), random, without=t)
 
 
 def retrieve(
@@ -42,14 +37,14 @@ def retrieve(
 
     The step is virtual: weights and batch-norm statistics stay as they are. Batch norm is in training mode, as in the
     authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
-    candidates this is `draw_replay` itself. Where fewer are stored than are asked for, a repeated candidate comes last.
+    candidates this is a uniform draw. Where fewer are stored than are asked for, a repeated candidate comes last.
     """
-    asked, k = k, min(k, memory.slots_per_task)
-    drawn = memory.draw(candidates if candidates > asked else k, learner.random, without=t)
+    tasks = len(memory.seen) if candidates > k else 1
+    drawn = memory.draw(max(candidates, k), learner.random, without=t, tasks=tasks)
     growth = interference(learner, drawn, x, y, t, rate)
     repeated = torch.arange(len(growth), device=growth.device) >= memory.of_others(t).sum()
     order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
-    return memory.get(drawn.slot[order[:k].sort().values])
+    return memory.get(drawn.slot[order[: min(k, memory.slots_per_task)].sort().values])
 
 
 def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: int, rate: float) -> Tensor:
@@ -63,7 +58,7 @@ def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: in
     virtual = dict(zip(free, ahead, strict=True))
     with torch.no_grad():
         before, after = (
-            cross_entropy(learner.logits(samples.x, samples.task, state), samples.y, reduction="none")
+            cross_entropies(learner.logits(samples.x, samples.task, state), samples.y)
             for state in ({**weights, **buffers}, {**weights, **virtual, **buffers})
         )
     return after - before
@@ -77,7 +72,7 @@ def draw_or_repeat(
     In the first task it may be that nothing is stored yet, which only the device knows: then the current batch
     (x, y, t) stands in, with weight 0.
     """
-    drawn = memory.draw(min(k, memory.slots), learner.random)
+    drawn = memory.draw(k, learner.random)
     if learner.past:
         return drawn, None
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
@@ -86,33 +81,9 @@ def draw_or_repeat(
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
 
 
-def weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
     """The loss of what `draw_or_repeat` gave."""
     return loss if weight is None else weight * loss
-
-
-def joint_logits(
-    learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool, state: Mapping[str, Tensor] | None = None
-) -> Tensor:
-    """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
-
-    It matters to batch norm alone: jointly both batches are normalised together, else each by itself. Where the network
-    treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is quicker.
-    """
-    sizes = [len(x), len(replay.x)]
-    apart = not joint and couples_samples(learner.net)
-    if apart and not groups_samples(learner.net):
-        return torch.cat([learner.logits(x, t, state), learner.logits(replay.x, replay.task, state)])
-    with batch_groups(sizes if apart else [sum(sizes)]):
-        return learner.logits(x, t, state, replay)
-
-
-def replay_logits(
-    learner: Learner, x: Tensor, t: int, replay: Samples, joint: bool, state: Mapping[str, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
-    """`joint_logits`, those of the current batch and those of the replayed one apart."""
-    current, replayed = joint_logits(learner, x, t, replay, joint, state).split([len(x), len(replay.x)])
-    return current, replayed
 
 
 @torch.no_grad()

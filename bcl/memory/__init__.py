@@ -4,11 +4,11 @@ from bcl.memory.herding import HerdingMemory, herding_order
 from bcl.memory.random import Random
 from bcl.memory.reservoir import ReservoirMemory
 from bcl.memory.ring import RingMemory
-from bcl.memory.slots import Kind, Memory, Samples
+from bcl.memory.slots import Field, Memory, Samples
 
 __all__ = [
+    "Field",
     "HerdingMemory",
-    "Kind",
     "Memory",
     "Random",
     "ReservoirMemory",

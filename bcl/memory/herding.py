@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bcl.memory.random import Random
 from bcl.memory.slots import Memory
+from bcl.ops import rows
 
 
 class HerdingMemory(Memory):
@@ -19,9 +20,10 @@ class HerdingMemory(Memory):
     So samples that wait to be chosen are within the budget too, and no slot is ever idle for long.
     """
 
-    def __init__(self, slots: int, classes: int, shape: Sequence[int], dtype: torch.dtype):
+    def __init__(self, slots: int, classes: int, shape: Sequence[int], dtype: torch.dtype, tasks: int = 1):
         super().__init__(slots, shape, dtype)
-        self.place: Tensor  # of each class: the how-manieth to begin, -1 before that
+        self.slots_per_task = slots // tasks
+        self.place: Tensor  # of each class: how many classes began before it; -1 until it begins
         self.first: Tensor  # the first slot of its stretch
         self.size: Tensor  # the length of its stretch
         self.seen: Tensor  # its samples so far
@@ -52,9 +54,7 @@ class HerdingMemory(Memory):
         number, size = self.seen[y] + earlier, self.size[y]  # how many samples of its class came before each
         chosen = torch.where(number < size, number, random.integers(len(y)) % (number + 1))
         slot = torch.where(chosen < size, self.first[y] + chosen, self.slots)
-        # Of two samples of a batch that fall into one slot the later stays, as if they had come one by one.
-        overwritten = (slot[:, None] == slot[None, :]).triu(1).any(1)
-        self.put(slot.masked_fill(overwritten, self.slots), x, y, t)
+        rows.put_latest(slot, self.fields(), (x, y, t))
         self.seen.index_add_(0, y, torch.ones_like(y))
 
     def slots_of(self, c: int) -> Tensor:

@@ -8,29 +8,25 @@ import torch
 from torch import Tensor
 
 from bcl.memory.random import Random
-from bcl.memory.slots import Kind, Memory
+from bcl.memory.slots import Field, Memory
+from bcl.ops import rows
 
 
 class ReservoirMemory(Memory):
-    """Every sample of the stream so far is kept with the same probability, slots / samples seen."""
+    """Every sample of the stream so far is kept with the same probability, slots / samples seen.
 
-    def __init__(self, slots: int, shape: Sequence[int], dtype: torch.dtype, extra: Mapping[str, Kind] | None = None):
+    >>> memory, random = ReservoirMemory(3, (1,), torch.float32), Random(seed=0)
+    >>> memory.write(torch.arange(10.0)[:, None], torch.arange(10), 0, random)
+    >>> memory.y[:3].tolist()
+    [4, 1, 3]
+    """
+
+    def __init__(self, slots: int, shape: Sequence[int], dtype: torch.dtype, extra: Mapping[str, Field] | None = None):
         super().__init__(slots, shape, dtype, extra)
         self.seen: Tensor
         self.register_buffer("seen", torch.zeros((), dtype=torch.long))
 
     def write(self, x: Tensor, y: Tensor, t: int | Tensor, random: Random, **extra: Tensor) -> None:
-        n = len(y)
-        if n <= 64 and self._fusible(x) and len(extra) == len(self.extra):
-            from bcl.ops.triton.reservoir import write
-
-            stored, value = (self.get_buffer(self.extra[0]), extra[self.extra[0]]) if extra else (None, None)
-            write(x, y, t, (self.x, self.y, self.task), self.seen, random.state, stored, value)
-            return
-        number = self.seen + torch.arange(n, device=y.device)  # how many samples came before each
-        chosen = torch.where(number < self.slots, number, random.integers(n) % (number + 1))
-        slot = torch.where(chosen < self.slots, chosen, self.slots)
-        # Of two samples of a batch that fall into one slot the later stays, as if they had come one by one.
-        overwritten = (slot[:, None] == slot[None, :]).triu(1).any(1)
-        self.put(slot.masked_fill(overwritten, self.slots), x, y, t, **extra)
-        self.seen += n
+        """Samples of task t, or of a task each. A further field that is not given becomes zero."""
+        further = [extra.get(name, 0) for name in self.extra]
+        rows.write_reservoir(self.fields(), self.seen, random.state, x, y, t, further)

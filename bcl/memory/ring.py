@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from bcl.memory.slots import Kind, Memory
+from bcl.memory.slots import Field, Memory
+from bcl.ops import rows
 
 
 class RingMemory(Memory):
@@ -15,6 +16,14 @@ class RingMemory(Memory):
 
     overflow: what happens to a batch that reaches the ring's end: "wrap" it around, or "cut" it there (what the
     released code does: the samples past the end are dropped, and the next batch starts at the beginning).
+
+    >>> memory = RingMemory(2, 3, (1,), torch.float32)
+    >>> memory.write(torch.arange(5.0)[:, None], torch.arange(5), 0)
+    >>> memory.y[memory.slots_of(0)].tolist()
+    [3, 4, 2]
+    >>> from bcl.memory import Random
+    >>> memory.draw(8, Random(seed=0)).x.shape  # no more than a task has slots
+    torch.Size([3, 1])
     """
 
     def __init__(
@@ -23,7 +32,7 @@ class RingMemory(Memory):
         slots: int,
         shape: Sequence[int],
         dtype: torch.dtype,
-        extra: Mapping[str, Kind] | None = None,
+        extra: Mapping[str, Field] | None = None,
         overflow: str = "wrap",
     ):
         super().__init__(tasks * slots, shape, dtype, extra)
@@ -32,24 +41,11 @@ class RingMemory(Memory):
         self.register_buffer("seen", torch.zeros(tasks, dtype=torch.long))
 
     def write(self, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
-        n, size = len(y), self.slots_per_task
-        if self._fusible(x):
-            from bcl.ops.triton.ring import write
-
-            stored = self.get_buffer(self.extra[0]) if self.extra else None
-            value = extra[self.extra[0]] if extra else None
-            ring = self.x, self.y, self.task
-            write(x, y, t, ring, self.seen, size, self.overflow == "wrap", stored, value)
-            return
-        place = self.seen[t] % size + torch.arange(n, device=y.device)
-        if self.overflow == "wrap":
-            late = torch.arange(n, device=y.device) >= n - size  # of a batch larger than the ring, the latest stay
-            slot = torch.where(late, t * size + place % size, self.slots)
-            self.seen[t] += n
-        else:
-            slot = torch.where(place < size, t * size + place, self.slots)
-            self.seen[t] += torch.clamp(size - self.seen[t] % size, max=n)
-        self.put(slot, x, y, t, **extra)
+        """Samples of task t. A further field that is not given becomes zero."""
+        further = [extra.get(name, 0) for name in self.extra]
+        rows.write_ring(
+            self.fields(), self.seen, self.slots_per_task, self.overflow == "wrap", x, y, t, further
+        )  # fmt: skip
 
     def exchange(self, x: Tensor, y: Tensor, t: int, *, prefill: bool, join: bool) -> tuple[Tensor, Tensor]:
         """Store a batch's first sample; returns the others and, if `join`, the sample that it evicts.
@@ -57,21 +53,7 @@ class RingMemory(Memory):
         As long as the ring is not full nothing has to leave: the task's first sample is joined then (of an empty
         ring, the one that is stored). `prefill`: the first sample of a task fills its whole ring.
         """
-        size = self.slots_per_task
-        if self._fusible(x) and not self.extra:
-            from bcl.ops.triton.ring import exchange
-
-            return exchange(x, y, t, (self.x, self.y, self.task), self.seen, size, prefill, join)
-        seen, here = self.seen[t], self.slots_of(t)
-        oldest = (here.start + torch.where(seen < size, 0, seen % size))[None]
-        old_x, old_y = (torch.where(seen == 0, new[:1], kept[oldest]) for new, kept in ((x, self.x), (y, self.y)))
-        if prefill:
-            start = seen == 0
-            self.x[here] = torch.where(start, x[:1], self.x[here])
-            self.y[here] = torch.where(start, y[:1], self.y[here])
-            self.task[here] = torch.where(start, t, self.task[here])
-        self.write(x[:1], y[:1], t)
-        return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+        return rows.exchange_ring(self.fields(), self.seen, self.slots_per_task, x, y, t, prefill, join)
 
     def slots_of(self, t: int) -> slice:
         return slice(t * self.slots_per_task, (t + 1) * self.slots_per_task)

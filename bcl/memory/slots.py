@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.memory.random import Random
-from bcl.ops.dispatch import fused
+from bcl.ops import rows
 
 
 class Samples(NamedTuple):
@@ -24,8 +24,8 @@ class Samples(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Shape and type of what a slot holds beside its label and task."""
+class Field:
+    """Shape and type of what a slot holds beside its sample, label and task."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -37,9 +37,9 @@ class Memory(nn.Module):
     `task` is -1 where a slot is empty. Further fields (`extra`) are written and kept beside the samples.
     """
 
-    def __init__(self, slots: int, shape: Sequence[int], dtype: torch.dtype, extra: Mapping[str, Kind] | None = None):
+    def __init__(self, slots: int, shape: Sequence[int], dtype: torch.dtype, extra: Mapping[str, Field] | None = None):
         super().__init__()
-        self.slots = slots
+        self.slots = self.slots_per_task = slots  # a memory that shares its slots among tasks says how many each has
         self.x: Tensor
         self.y: Tensor
         self.task: Tensor
@@ -47,26 +47,12 @@ class Memory(nn.Module):
         self.register_buffer("y", torch.zeros(slots + 1, dtype=torch.long))
         self.register_buffer("task", torch.full((slots + 1,), -1))
         self.extra = tuple(extra or ())
-        for name, kind in (extra or {}).items():
-            self.register_buffer(name, torch.zeros(slots + 1, *kind.shape, dtype=kind.dtype))
+        for name, field in (extra or {}).items():
+            self.register_buffer(name, torch.zeros(slots + 1, *field.shape, dtype=field.dtype))
 
-    def put(self, slot: Tensor, x: Tensor, y: Tensor, t: int | Tensor, **extra: Tensor) -> None:
-        """Write samples into slots; a further field that is not given becomes zero there.
-
-        Slots are distinct but for the dropped ones, which all go to the last.
-        """
-        self.x.index_copy_(0, slot, x)
-        self.y.index_copy_(0, slot, y)
-        if isinstance(t, int):
-            self.task.index_fill_(0, slot, t)
-        else:
-            self.task.index_copy_(0, slot, t)
-        for name in self.extra:
-            if name in extra:
-                self.get_buffer(name).index_copy_(0, slot, extra[name])
-            else:
-                self.get_buffer(name).index_fill_(0, slot, 0)
-        self.task[self.slots :] = -1
+    def fields(self) -> list[Tensor]:
+        """All that the slots hold: see `bcl.ops.rows`."""
+        return [self.x, self.y, self.task, *(self.get_buffer(name) for name in self.extra)]
 
     def filled(self) -> Tensor:
         """Which slots hold a sample."""
@@ -80,23 +66,19 @@ class Memory(nn.Module):
         """Which slots hold a sample of a task other than t."""
         return self.filled() & (self.task[: self.slots] != t)
 
-    def draw(self, k: int, random: Random, without: int = -1) -> Samples:
-        """k stored samples of other tasks than `without`, uniform without replacement (see `Random.choose`)."""
+    def draw(
+        self, k: int, random: Random, *, without: int = -1, among: Tensor | None = None, tasks: int = 1
+    ) -> Samples:
+        """k stored samples, uniform without replacement (see `Random.choose`), but no more than `tasks` have slots.
+
+        `without`: of other tasks than this one. `among`: of the slots where this holds.
+        """
+        k = min(k, tasks * self.slots_per_task)
+        if among is not None:
+            return self.get(random.choose(among, k))
         return self.get(random.choose_stored(self.task[: self.slots], k, without))
 
     def get(self, slot: Tensor) -> Samples:
         """The samples in slots, with all that is kept beside them."""
-        if self._fusible(slot):
-            from bcl.ops.triton.rows import gather
-
-            field = self.get_buffer(self.extra[0]) if self.extra else None
-            x, y, task, value = gather(slot, self.x, self.y, self.task, field)
-            assert task is not None
-            return Samples(x, y, task, slot, {} if value is None else {self.extra[0]: value})
-        x, y, task = (field.index_select(0, slot) for field in (self.x, self.y, self.task))
-        extra = {name: self.get_buffer(name).index_select(0, slot) for name in self.extra}
-        return Samples(x, y, task, slot, extra)
-
-    def _fusible(self, tensor: Tensor) -> bool:
-        """Whether the fused forms can be used: they know of one further field, and of rows one after another."""
-        return fused(tensor) and len(self.extra) <= 1 and self.x.is_contiguous()
+        x, y, task, *extra = rows.take(slot, self.fields())
+        return Samples(x, y, task, slot, dict(zip(self.extra, extra, strict=True)))

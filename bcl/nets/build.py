@@ -27,7 +27,11 @@ NETS: dict[str, str] = {
 
 
 def build(name: str, setting: Setting) -> nn.Module:
-    """The network `name` for a setting. Initial weights come from the setting's seed; no global generator moves."""
+    """The network `name` for a setting. Initial weights come from the setting's seed; no global generator moves.
+
+    >>> build("mlp", Setting.domain(tasks=3, classes=10, shape=(64,))).fc
+    Linear(in_features=128, out_features=10, bias=True)
+    """
     makers: dict[str, Callable[[int, int], nn.Module]] = {
         "resnet18-reduced": lambda classes, channels: ResNet18(classes, 20, "pool", channels),
         "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),

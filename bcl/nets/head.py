@@ -1,44 +1,19 @@
-"""The masked head: which logits may be answered, in one place, for training, distillation and prediction."""
+"""Which classes may be answered: a boolean row over all classes for each task. `bcl.ops.masks` applies them."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from bcl.ops.dispatch import fused
 from bcl.streams import Setting
 
-# Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
-HIDDEN = -1e9
 
-
-def full_precision(logits: Tensor) -> Tensor:
-    """Half precision becomes float32, in which losses are computed; float64 stays."""
-    return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
-    """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
-    return full_precision(logits).masked_fill(~visible, HIDDEN)
-
-
-def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
-    """Hide the classes that may not be answered by samples of task t, or of a task each.
-
-    `rest`: the tasks of the samples that come after those of task t, an integer then.
-    """
-    if fused(logits) and logits.dtype == torch.float32 and logits.numel():
-        from bcl.ops.triton.inputs import mask
-
-        if isinstance(t, Tensor):
-            return mask(logits, visible, 0, 0, t, HIDDEN)
-        return mask(logits, visible, t, len(logits) - (0 if rest is None else len(rest)), rest, HIDDEN)
-    if rest is not None:
-        assert isinstance(t, int)
-        t = torch.cat([rest.new_full((len(logits) - len(rest),), t), rest])
-    return mask_logits(logits, visible[t])
+def classes_of_tasks(setting: Setting) -> Tensor:
+    """The classes of each task, a boolean row over all classes; the same in every scenario."""
+    rows = torch.zeros(setting.tasks, setting.n_classes, dtype=torch.bool)
+    for t, classes in enumerate(setting.classes):
+        rows[t, list(classes)] = True
+    return rows
 
 
 def visible_at_start(setting: Setting) -> Tensor:
@@ -51,35 +26,7 @@ def visible_at_start(setting: Setting) -> Tensor:
     return torch.full((setting.tasks, setting.n_classes), setting.scenario == "domain")
 
 
-def classes_of_tasks(setting: Setting) -> Tensor:
-    """The classes of each task, a boolean row over all classes; the same in every scenario."""
-    rows = torch.zeros(setting.tasks, setting.n_classes, dtype=torch.bool)
-    for t, classes in enumerate(setting.classes):
-        rows[t, list(classes)] = True
-    return rows
-
-
 def reveal(visible: Tensor, setting: Setting, t: int) -> None:
     """Task t begins. Class-incremental: its classes become visible to every task, in place."""
     if setting.scenario == "class":
         visible[:, list(setting.classes[t])] = True
-
-
-def scale_input(x: Tensor, input_range: tuple[float, float]) -> Tensor:
-    """uint8 samples as the network sees them; float samples are taken as they are."""
-    return join_inputs([x], input_range)
-
-
-def join_inputs(batches: Sequence[Tensor], input_range: tuple[float, float]) -> Tensor:
-    """Batches as one, as the network sees them."""
-    low, high = input_range
-    scale = (high - low) / 255
-    if batches[0].dtype == torch.uint8 and len(batches) <= 2 and len(batches[0]) and fused(batches[0]):
-        from bcl.ops.triton import inputs
-
-        return inputs.scale(batches, scale, low)
-    x = batches[0] if len(batches) == 1 else torch.cat(list(batches))
-    if x.dtype != torch.uint8:
-        return x
-    scaled = x * scale if x.is_cuda else x.float().mul_(scale)  # one kernel there; two quick passes here
-    return scaled.add_(low) if low else scaled

@@ -8,11 +8,16 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from bcl.nets.layers import linear
+from bcl.ops.layers import linear
 
 
 class MLP(nn.Module):
-    """Linear layers with ReLU between them; Xavier-uniform weights, zero biases (784-128-128-128-10 in the paper)."""
+    """Linear layers with ReLU between them; Xavier-uniform weights, zero biases (784-128-128-128-10 in the paper).
+
+    >>> import torch
+    >>> MLP((1, 8, 8), classes=10, hidden=[32])(torch.zeros(4, 1, 8, 8)).shape
+    torch.Size([4, 10])
+    """
 
     def __init__(self, shape: Sequence[int], classes: int, hidden: Sequence[int] = (128, 128, 128)):
         super().__init__()

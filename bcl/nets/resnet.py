@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from bcl.nets.layers import Conv2d, conv_norm, linear, max_pool
-from bcl.nets.norm import BatchNorm2d
+from bcl.nets.modules import BatchNorm2d, Conv2d
+from bcl.ops.layers import conv_norm, linear, max_pool
 
 
 class Block(nn.Module):

@@ -1,5 +1,5 @@
-"""Fused GPU kernels for what a step does often and in small pieces. Each has a plain torch form beside it, which is
-what runs on a CPU and what the tests compare with; callers ask `fused(tensor)` and choose.
+"""The choice between an operation's fused kernel and its plain form, which is what runs on a CPU and what the tests
+compare with. The functions of `bcl.ops` ask `fused(tensor)` and choose.
 
 A step of an online learner is bound by the number of its kernels, not by their arithmetic: fewer is faster.
 """

@@ -18,7 +18,7 @@ from bcl.engine.capture import WARM_UP, Capture
 from bcl.engine.evaluate import evaluating, samples_at_a_time
 from bcl.engine.feed import Feed
 from bcl.learners.base import Learner
-from bcl.nets import compile_ahead
+from bcl.ops.layers import compile_ahead
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import data_of, learner_of, stream_of
 from bcl.runs.precision import precision_context, set_precision
@@ -37,7 +37,7 @@ def in_last_task(learner: Learner, device: torch.device) -> Learner:
     for t in range(setting.tasks):
         x, y = random_batch(setting, t, setting.batch_size, device)
         learner.enter(t)
-        learner.step(x, y, torch.full_like(y, t) if learner.joint else t)
+        learner.step(x, y, torch.full_like(y, t) if learner.is_upper_bound else t)
         if t + 1 < setting.tasks:
             learner.end_task(t)
     return learner
@@ -57,7 +57,7 @@ def random_feed(learner: Learner, batches: int, device: torch.device) -> Feed:
     """Mini-batches of the learner's last task."""
     setting, t = learner.setting, learner.setting.tasks - 1
     x, y = random_batch(setting, t, setting.batch_size * batches, device)
-    return Feed(x, y, torch.full_like(y, t) if learner.joint else t, setting.batch_size)
+    return Feed(x, y, torch.full_like(y, t) if learner.is_upper_bound else t, setting.batch_size)
 
 
 def beside(feed: Feed) -> Feed:
@@ -143,7 +143,7 @@ class StepTimer:
         feed = random_feed(learner, REPEATS + MARGIN, self.device)
         for i in range(WARM_UP):
             learner.step(*feed.batch(i))
-        model = Model(learner, feed, evaluation_bytes(learner, self.device), data_bytes(stream, learner.joint))
+        model = Model(learner, feed, evaluation_bytes(learner, self.device), data_bytes(stream, learner.is_upper_bound))
         model.seconds, model.memory = self._time([learner], [model])
         self.models[key] = model
         return learner

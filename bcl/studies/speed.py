@@ -18,7 +18,7 @@ from bcl.engine.capture import Capture, NotCapturable
 from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
-from bcl.ops.dispatch import plain
+from bcl.ops import plain
 from bcl.processes import set_sigint, sigint_blocked
 from bcl.runs.precision import precision_context, set_precision
 from bcl.runs.presets import preset

@@ -8,7 +8,8 @@ from naive_projected import NaiveAGEM, NaiveGEM
 from scipy.optimize import nnls
 from tiny import same_state, state, tiny_learner, tiny_setting, tiny_stream
 
-from bcl.learners.functional import flatten, nonnegative_qp, project_to_cone, project_to_halfspace, unflatten
+from bcl.ops.projections import nonnegative_qp, project_to_cone, project_to_halfspace
+from bcl.ops.updates import flatten, unflatten
 
 GEM = {"lr": 0.1, "margin": 0.5, "ridge": 1e-3}
 

@@ -4,11 +4,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcl.memory import Kind, Random, ReservoirMemory
+from bcl.memory import Field, Random, ReservoirMemory
 
 
 def reservoir(slots):
-    return ReservoirMemory(slots, (1,), torch.float32, {"mark": Kind((2,), torch.float32)})
+    return ReservoirMemory(slots, (1,), torch.float32, {"mark": Field((2,), torch.float32)})
 
 
 def write(memory, numbers, generator, t=0):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcl.memory import Kind, Random, RingMemory
+from bcl.memory import Field, Random, RingMemory
 
 
 class ListRing:
@@ -25,7 +25,7 @@ class ListRing:
 
 
 def ring(tasks=2, slots=4, overflow="wrap"):
-    return RingMemory(tasks, slots, (2,), torch.float32, {"mark": Kind((), torch.long)}, overflow)
+    return RingMemory(tasks, slots, (2,), torch.float32, {"mark": Field((), torch.long)}, overflow)
 
 
 def write(memory, numbers, t):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from bcl import Setting
-from bcl.nets import mask_logits, reveal, scale_input, visible_at_start
+from bcl.nets import reveal, visible_at_start
+from bcl.ops.masks import join_inputs, mask_logits
 
 SPLIT = [[0, 3], [1, 4, 6], [2, 5]]
 
@@ -79,7 +80,7 @@ def test_class_incremental_classes_appear_with_their_task_and_stay():
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (0.0, 2.0), (0.5, 3.0)])
 def test_bytes_are_scaled_to_the_range(low, high):
     x = torch.arange(256, dtype=torch.uint8)
-    scaled = scale_input(x, (low, high))
+    scaled = join_inputs([x], (low, high))
     assert scaled.dtype == torch.float32
     torch.testing.assert_close(scaled, torch.linspace(low, high, 256))
     assert torch.equal(x, torch.arange(256, dtype=torch.uint8))
@@ -87,4 +88,4 @@ def test_bytes_are_scaled_to_the_range(low, high):
 
 def test_floats_are_taken_as_they_are():
     x = torch.tensor([3.0, -200.0])
-    assert scale_input(x, (-1.0, 1.0)) is x
+    assert join_inputs([x], (-1.0, 1.0)) is x

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from bcl.nets import MLP, ResNet18, compile_ahead, layers
+from bcl.nets import MLP, ResNet18
+from bcl.ops import layers
+from bcl.ops.layers import compile_ahead
 from bcl.ops.triton.launch import compiling, launch
 
 

@@ -55,12 +55,12 @@ def steps(name: str, scenario: str, values: dict[str, Any]) -> dict[str, Tensor]
 
 
 def check(number: int) -> None:
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
 
     name, values = CASES[number]
     for scenario in ("domain", "task", "class") if not values and name in ("bcl-dual", "er") else ("task",):
         outcomes = []
-        for context in (nullcontext, kernels.plain):
+        for context in (nullcontext, ops.plain):
             with context():
                 outcomes.append(steps(name, scenario, values))
         fused, plain = outcomes

@@ -16,10 +16,10 @@ pytest.importorskip("triton", reason="the fused kernels are written in Triton, w
 
 def both(run: Callable[[], Any]) -> tuple[Any, Any]:
     """What a function returns with fused kernels, and in torch's operations."""
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
 
     fused = run()
-    with kernels.plain():
+    with ops.plain():
         return fused, run()
 
 
@@ -79,10 +79,10 @@ def check_choose_in_a_narrow_room() -> None:
 
 def memories(**options: Any) -> list[Any]:
     """Rings of several kinds of samples, with and without a further field."""
-    from bcl.memory import Kind, RingMemory
+    from bcl.memory import Field, RingMemory
 
     kinds = [((1, 4, 4), torch.uint8), ((3,), torch.uint8), ((5,), torch.float32), ((), torch.float32)]
-    extras = [None, {"target": Kind((7,), torch.float32)}]
+    extras = [None, {"target": Field((7,), torch.float32)}]
     kinds_and_extras = [(*kind, extra) for kind in kinds for extra in extras] + [((3, 40, 50), torch.uint8, None)]
     return [RingMemory(3, 5, shape, dtype, extra, **options).to(DEVICE) for shape, dtype, extra in kinds_and_extras]
 
@@ -95,7 +95,7 @@ def batch(memory: Any, n: int, draw: torch.Generator) -> tuple[Tensor, Tensor, d
 
 def check_write_and_get() -> None:
     import bcl.ops.triton.ring as module
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
 
     for whole in (16384, 8):  # a batch in one piece, and in several
         module.TILE = whole
@@ -107,7 +107,7 @@ def check_write_and_get() -> None:
                     if step % 2:
                         extra = {}
                     memory.write(x, y, t, **extra)
-                    with kernels.plain():
+                    with ops.plain():
                         reference.write(x, y, t, **extra)
                     same_memory(memory, reference)
                     slot = torch.randint(0, memory.slots, (n + 3,), generator=draw).to(DEVICE)
@@ -121,13 +121,13 @@ def check_write_and_get() -> None:
 
 def check_reservoir() -> None:
     import bcl.ops.triton.reservoir as module
-    from bcl.memory import Kind, Random, ReservoirMemory
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
+    from bcl.memory import Field, Random, ReservoirMemory
 
     for whole in (16384, 8):
         module.TILE = whole
         for shape, dtype, extra in [((3, 40, 50), torch.uint8, None), ((3,), torch.uint8, {"logits": (7,)})]:
-            kinds = {name: Kind(size, torch.float32) for name, size in (extra or {}).items()}
+            kinds = {name: Field(size, torch.float32) for name, size in (extra or {}).items()}
             memory = ReservoirMemory(11, shape, dtype, kinds).to(DEVICE)
             reference, draw = copy.deepcopy(memory), torch.Generator().manual_seed(0)
             one, other = Random(3).to(DEVICE), Random(3).to(DEVICE)
@@ -135,7 +135,7 @@ def check_reservoir() -> None:
                 x, y, values = batch(memory, n, draw)
                 for t in (2, y % 3):
                     memory.write(x, y, t, one, **values)
-                    with kernels.plain():
+                    with ops.plain():
                         reference.write(x, y, t, other, **values)
                     same_memory(memory, reference)
                     same(one.state, other.state)
@@ -143,7 +143,7 @@ def check_reservoir() -> None:
 
 def check_exchange() -> None:
     import bcl.ops.triton.ring as module
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
 
     options = [(w, p, j) for w in (16384, 8) for p in (True, False) for j in (True, False)]
     for whole, prefill, join in options:
@@ -155,7 +155,7 @@ def check_exchange() -> None:
             for n, t in [(3, 0), (1, 0), (2, 2)] + [(4, 0)] * 12 + [(6, 1)]:
                 x, y, _ = batch(memory, n, draw)
                 got = memory.exchange(x, y, t, prefill=prefill, join=join)
-                with kernels.plain():
+                with ops.plain():
                     expected = reference.exchange(x, y, t, prefill=prefill, join=join)
                 same(got[0], expected[0])
                 same(got[1], expected[1])

@@ -19,11 +19,11 @@ pytest.importorskip("triton", reason="the fused kernels are written in Triton, w
 
 def both(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
     """What a function returns with fused kernels, and in torch's operations."""
-    from bcl.ops import dispatch as kernels
+    from bcl import ops
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     fused = run()
-    with kernels.plain():
+    with ops.plain():
         plain = run()
     return fused, plain
 
@@ -38,7 +38,7 @@ def compare(outcomes: tuple[list[Tensor], list[Tensor]], tolerance: float = 1e-4
 
 
 def check_conv_norm() -> None:
-    from bcl.nets.layers import Conv2d
+    from bcl.nets.modules import Conv2d
 
     cases = [
         # channels, filters, size, kernel, stride, padding, groups, channels-last, shortcut, relu
@@ -70,8 +70,8 @@ def check_conv_norm() -> None:
 
 def normed(conv: nn.Conv2d, x: Tensor, shortcut: Tensor | None, groups: tuple[int, ...], relu: bool) -> list[Tensor]:
     """Outputs, gradients and statistics in training, and outputs in evaluation mode."""
-    from bcl.nets import BatchNorm2d, batch_groups
-    from bcl.nets.layers import conv_norm
+    from bcl.nets import BatchNorm2d
+    from bcl.ops.layers import batch_groups, conv_norm
 
     norm = BatchNorm2d(conv.out_channels).to(DEVICE)
     with torch.no_grad():
@@ -97,7 +97,7 @@ def check_linear() -> None:
 
 
 def multiplied(layer: nn.Linear, x: Tensor, relu: bool) -> list[Tensor]:
-    from bcl.nets.layers import linear
+    from bcl.ops.layers import linear
 
     y = linear(layer, x, relu)
     inputs = [layer.weight, layer.bias, *([x] if x.requires_grad else [])]
@@ -113,7 +113,7 @@ def check_max_pool() -> None:
 
 
 def pooled(x: Tensor) -> list[Tensor]:
-    from bcl.nets.layers import max_pool
+    from bcl.ops.layers import max_pool
 
     y = max_pool(nn.MaxPool2d(3, 2, 1), x)
     return [y, *torch.autograd.grad((y * torch.arange(y.numel(), device=DEVICE).view_as(y)).sum(), [x])]
@@ -121,7 +121,8 @@ def pooled(x: Tensor) -> list[Tensor]:
 
 def check_network() -> None:
     """Two groups through a whole network, and what it answers in evaluation mode."""
-    from bcl.nets import ResNet18, batch_groups
+    from bcl.nets import ResNet18
+    from bcl.ops.layers import batch_groups
 
     torch.manual_seed(0)
     net = ResNet18(10, 4, "pool").to(DEVICE)
@@ -144,7 +145,8 @@ def check_network() -> None:
 def check_exactness() -> None:
     """Float32 means float32: products are as near to those in float64 as torch's are."""
     from bcl.nets import BatchNorm2d
-    from bcl.nets.layers import Conv2d, conv_norm, linear
+    from bcl.nets.modules import Conv2d
+    from bcl.ops.layers import conv_norm, linear
 
     draw = torch.Generator().manual_seed(0)
     layer, conv, norm = nn.Linear(500, 40), Conv2d(40, 40, 3, 1, 1, bias=False), BatchNorm2d(40).eval()
@@ -168,7 +170,8 @@ def check_exactness() -> None:
 def check_not_a_number() -> None:
     """A network that has diverged shows it: NaN in torch's operations is NaN in the kernels, and nothing else is."""
     from bcl.nets import BatchNorm2d
-    from bcl.nets.layers import Conv2d, conv_norm
+    from bcl.nets.modules import Conv2d
+    from bcl.ops.layers import conv_norm
 
     layer, conv, norm = nn.Linear(6, 5).to(DEVICE), Conv2d(2, 3, 3, 1, 1, bias=False).to(DEVICE), BatchNorm2d(3)
     norm.to(DEVICE)
@@ -187,7 +190,7 @@ def check_not_a_number() -> None:
 
 def check_one_sample() -> None:
     """Of which a channel has but one value: its own mean."""
-    from bcl.nets.layers import Conv2d
+    from bcl.nets.modules import Conv2d
 
     draw = torch.Generator().manual_seed(0)
     conv = Conv2d(3, 4, 1, bias=False).to(DEVICE)
@@ -199,7 +202,7 @@ def check_one_sample() -> None:
 def check_unusual_layers() -> None:
     """What the kernels do not know is left to torch."""
     from bcl.nets import BatchNorm2d
-    from bcl.nets.layers import conv_norm, linear, max_pool
+    from bcl.ops.layers import conv_norm, linear, max_pool
 
     x, row = torch.rand(4, 4, 8, 8, device=DEVICE), torch.rand(4, 6, device=DEVICE)
     for conv in (

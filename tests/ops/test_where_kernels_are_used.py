@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from bcl.ops import dispatch as kernels
+from bcl.ops import dispatch
 
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    kernels._supports.cache_clear()
+    dispatch._supports.cache_clear()
 
 
 def a_tensor(device: int) -> torch.Tensor:
@@ -36,14 +36,14 @@ def test_a_gpu_is_looked_at(
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
     monkeypatch.setattr(torch.version, "hip", hip)
-    monkeypatch.setattr(kernels, "_available", lambda: True)
+    monkeypatch.setattr(dispatch, "_available", lambda: True)
     monkeypatch.setattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
-    assert kernels.fused(a_tensor(0)) == expected
-    with kernels.plain():
-        assert not kernels.fused(a_tensor(0))
+    assert dispatch.fused(a_tensor(0)) == expected
+    with dispatch.plain():
+        assert not dispatch.fused(a_tensor(0))
 
 
 def test_a_cpu_takes_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setattr(kernels, "_interpreted", kernels._interpreted.__wrapped__)  # asks now
-    assert not kernels.fused(torch.zeros(2))
+    monkeypatch.setattr(dispatch, "_interpreted", dispatch._interpreted.__wrapped__)  # asks now
+    assert not dispatch.fused(torch.zeros(2))

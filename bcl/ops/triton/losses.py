@@ -112,12 +112,12 @@ def loss(
     weight: float = 1.0,
     per_class: bool = True,
     count: Tensor | None = None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Mean cross-entropy of the rows that `label` is for, plus that of the others, plus `weight` times the mean
     divergence of these from `target`; without labels the divergence alone, of all rows. With a `count`, the
     mean cross-entropy of the first rows, as many as it says.
 
-    The result knows the gradient with respect to the logits: see `functional.gradients`.
+    Returns the loss and its gradient with respect to the logits: see `bcl.ops.losses.Loss`.
     """
     rows, classes = logits.shape
     n = 0 if label is None else len(label)
@@ -151,6 +151,4 @@ def loss(
         CLASSES=block,
         num_warps=max(4, min(8, tile * block // 256)),
     )
-    out: Tensor = _Loss.apply(logits, value, slope)
-    out.root = logits, slope  # type: ignore[attr-defined]
-    return out
+    return _Loss.apply(logits, value, slope), slope

@@ -19,7 +19,7 @@ def product(a, b, acc, PRECISION: tl.constexpr):
 
 def precision(allow_tf32: bool) -> str:
     """bfloat16 within autocast; TF32 where it is allowed; else float32, as three TF32 products of high and low parts:
-    on the matrix units, and with the error of float32 (tests/kernels/test_network_kernels.py)."""
+    on the matrix units, and with the error of float32 (tests/ops/test_network_kernels.py)."""
     if torch.is_autocast_enabled("cuda"):
         return "bf16"
     return "tf32" if allow_tf32 else "tf32x3"

@@ -57,7 +57,7 @@ def _solve(matrix, linear, solution, n, N: tl.constexpr):
 
 
 def nonnegative(matrix: Tensor, linear: Tensor) -> Tensor:
-    """argmin over u >= 0 of ½ u'Au + b'u, as `functional.nonnegative_qp` describes it; stops when it is found."""
+    """argmin over u >= 0 of ½ u'Au + b'u, as `projections.nonnegative_qp` describes it; stops when it is found."""
     solution = torch.empty_like(linear)
     n = len(linear)
     size = max(16, power_of_2(n))

@@ -82,6 +82,7 @@ def gather(
     y: Tensor,
     task: Tensor | None = None,
     extra: Tensor | None = None,
+    *,
     order: Tensor | None = None,
     advance: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:

@@ -1,47 +1,61 @@
-"""Layers with what follows them, in fused kernels where there are any, else in torch's operations."""
+"""Layers with what follows them, and batch norm that knows of groups: several batches in one forward pass, each
+normalised by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.functional import relu
 
-from bcl.nets.norm import BatchNorm2d, group_sizes
 from bcl.ops.dispatch import fused
 
+_groups: list[tuple[int, ...]] = []
 
-class Conv2d(nn.Conv2d):
-    """torch's, with channels-last weights: the fused kernels take them so, and on a CPU all that follows from them is
-    channels-last too, and quicker."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.weight.data = self.weight.data.contiguous(memory_format=torch.channels_last)
+@contextmanager
+def batch_groups(sizes: Sequence[int]) -> Iterator[None]:
+    """Within, a batch of sum(sizes) samples is normalised as that many batches, one after another."""
+    _groups.append(tuple(sizes))
+    try:
+        yield
+    finally:
+        _groups.pop()
 
 
 def conv_norm(
-    conv: nn.Conv2d, norm: BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, activate: bool = False
+    conv: nn.Conv2d, norm: nn.BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, activate: bool = False
 ) -> Tensor:
-    """norm(conv(x)), plus the shortcut, through a ReLU, as asked."""
-    sizes = group_sizes(norm, x)
+    """norm(conv(x)), plus the shortcut, through a ReLU, as asked; norm is `bcl.nets.BatchNorm2d`."""
+    sizes = _group_sizes(norm, x)
     fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
     if fits and _plain_conv(conv) and _plain_norm(norm) and _float32(x, conv.weight):
-        from bcl.ops.triton.conv_norm import conv_norm as fused_conv_norm
+        from bcl.ops.triton import conv_norm as kernel
 
-        return fused_conv_norm(conv, norm, x, sizes, shortcut, activate)
+        return kernel.conv_norm(conv, norm, x, sizes, shortcut, activate)
     out: Tensor = norm(conv(x), shortcut, activate)
     return out
+
+
+def batch_norm(norm: nn.BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, activate: bool = False) -> Tensor:
+    """norm(x) of each group by itself, plus the shortcut, through a ReLU, as asked."""
+    sizes = _group_sizes(norm, x)
+    outs = [_normalised(norm, part) for part in (x.split(sizes) if len(sizes) > 1 else (x,))]
+    out = outs[0] if len(outs) == 1 else torch.cat(outs)
+    if shortcut is not None:
+        out = out + shortcut
+    return relu(out) if activate else out
 
 
 def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
     """layer(x), through a ReLU if asked."""
     if layer.bias is not None and x.dim() == 2 and _float32(x, layer.weight):
-        from bcl.ops.triton.linear import linear as fused_linear
+        from bcl.ops.triton import linear as kernel
 
-        return fused_linear(x, layer.weight, layer.bias, activate)
+        return kernel.linear(x, layer.weight, layer.bias, activate)
     out: Tensor = layer(x)
     return relu(out) if activate else out
 
@@ -49,9 +63,9 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
 def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
     """layer(x), where layer may be a max-pool."""
     if isinstance(layer, nn.MaxPool2d) and _plain_pool(layer) and _float32(x):
-        from bcl.ops.triton.pool import max_pool as fused_max_pool
+        from bcl.ops.triton import pool
 
-        return fused_max_pool(x)
+        return pool.max_pool(x)
     out: Tensor = layer(x)
     return out
 
@@ -71,6 +85,24 @@ def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
         with torch.no_grad():
             net.eval()(x)
     net.train(was_training)
+
+
+def _group_sizes(norm: nn.Module, x: Tensor) -> tuple[int, ...]:
+    """The sizes of the groups that a norm sees in a batch."""
+    return _groups[-1] if _groups and norm.training else (len(x),)
+
+
+def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
+    assert norm.momentum is not None
+    if norm.training and x.numel() == x.shape[1] and norm.running_mean is not None:
+        # One value per channel, of one sample: it is the mean, there is no variance. torch refuses.
+        assert norm.running_var is not None
+        with torch.no_grad():
+            norm.running_mean.lerp_(x.flatten().to(norm.running_mean), norm.momentum)
+            norm.running_var.mul_(1 - norm.momentum)
+        return 0 * x * norm.weight[:, None, None] + norm.bias[:, None, None]
+    how = norm.weight, norm.bias, norm.training, norm.momentum, norm.eps
+    return functional.batch_norm(x, norm.running_mean, norm.running_var, *how)
 
 
 def _plain_conv(conv: nn.Conv2d) -> bool:

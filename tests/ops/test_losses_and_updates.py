@@ -1,4 +1,4 @@
-"""The functions that learners share, against figures worked out by hand."""
+"""Losses and updates against figures worked out by hand."""
 
 import math
 
@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from bcl.learners.functional import distillation_loss, gradients, interpolate_, sgd_, snapshot, whole_state
-from bcl.nets import mask_logits
+from bcl.ops.losses import Loss, cross_entropy, distillation_loss, gradients
+from bcl.ops.masks import mask_logits
+from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 
 
 def test_distillation_of_two_visible_classes_by_hand():
@@ -16,8 +17,8 @@ def test_distillation_of_two_visible_classes_by_hand():
     logits = mask_logits(torch.tensor([[2 * math.log(3), 0.0, 50.0]]), visible)
     target = torch.tensor([[0.5, 0.5, 0.0]])
     divergence = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
-    assert distillation_loss(logits, target, 2.0, "batch").item() == pytest.approx(divergence, rel=1e-6)
-    assert distillation_loss(logits, target, 2.0, "classes").item() == pytest.approx(divergence / 2, rel=1e-6)
+    assert distillation_loss(logits, target, 2.0, "batch").value.item() == pytest.approx(divergence, rel=1e-6)
+    assert distillation_loss(logits, target, 2.0, "classes").value.item() == pytest.approx(divergence / 2, rel=1e-6)
 
 
 def test_distillation_averages_over_samples_with_masks_of_their_own():
@@ -25,10 +26,10 @@ def test_distillation_averages_over_samples_with_masks_of_their_own():
     logits = mask_logits(torch.tensor([[0.3, -1.0, 9.0, 9.0], [9.0, 0.1, 0.7, -0.4]]), visible)
     target = torch.tensor([[0.9, 0.1, 0.0, 0.0], [0.0, 0.2, 0.3, 0.5]])
     for reduction in ("classes", "batch"):
-        alone = [distillation_loss(logits[[i]], target[[i]], 5.0, reduction) for i in (0, 1)]
-        torch.testing.assert_close(distillation_loss(logits, target, 5.0, reduction), sum(alone) / 2)
-    sums = [distillation_loss(logits[[i]], target[[i]], 5.0, "batch") for i in (0, 1)]
-    torch.testing.assert_close(distillation_loss(logits, target, 5.0), (sums[0] / 2 + sums[1] / 3) / 2)
+        alone = [distillation_loss(logits[[i]], target[[i]], 5.0, reduction).value for i in (0, 1)]
+        torch.testing.assert_close(distillation_loss(logits, target, 5.0, reduction).value, sum(alone) / 2)
+    sums = [distillation_loss(logits[[i]], target[[i]], 5.0, "batch").value for i in (0, 1)]
+    torch.testing.assert_close(distillation_loss(logits, target, 5.0).value, (sums[0] / 2 + sums[1] / 3) / 2)
 
 
 def test_distillation_is_zero_where_nothing_has_changed_and_finite_with_hidden_classes():
@@ -37,9 +38,9 @@ def test_distillation_is_zero_where_nothing_has_changed_and_finite_with_hidden_c
     logits = mask_logits(raw, visible)
     target = torch.softmax(logits.detach() / 5.0, dim=1)
     loss = distillation_loss(logits, target, 5.0)
-    assert loss.item() == pytest.approx(0.0, abs=1e-7)
+    assert loss.value.item() == pytest.approx(0.0, abs=1e-7)
     shifted = distillation_loss(logits, torch.tensor([[0.2, 0.0, 0.8, 0.0]] * 2), 5.0)
-    (gradient,) = torch.autograd.grad(shifted, raw)
+    (gradient,) = gradients(shifted, [raw])
     assert torch.isfinite(gradient).all()
     assert gradient[:, [1, 3]].eq(0).all()
     assert gradient[:, [0, 2]].ne(0).all()
@@ -51,6 +52,30 @@ def test_gradients_of_an_unused_parameter_are_zero():
     assert torch.equal(got[0], torch.tensor([4.0]))
     assert torch.equal(got[1], torch.zeros(3))
     assert used.grad is None
+
+
+def test_losses_add_up_and_their_gradients_with_them():
+    logits = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    label = torch.tensor([0])
+    (once,) = gradients(cross_entropy(logits, label), [logits])
+    for loss, times in (
+        (cross_entropy(logits, label) + cross_entropy(logits, label), 2),
+        (3 * cross_entropy(logits, label), 3),
+        (cross_entropy(logits, label) * torch.tensor(0.5) + torch.tensor(7.0), 0.5),
+        (torch.tensor(7.0) + torch.tensor(4.0) * cross_entropy(logits, label), 4),
+    ):
+        assert isinstance(loss, Loss)
+        torch.testing.assert_close(gradients(loss, [logits])[0], times * once)
+    assert not (3 * cross_entropy(logits, label)).detach().requires_grad
+
+
+def test_gradients_begin_at_the_logits_where_their_gradient_is_known():
+    weight = torch.tensor([2.0], requires_grad=True)
+    logits = 3 * weight
+    known = Loss(logits.sum().detach(), logits, torch.tensor([10.0]))
+    assert gradients(known, [weight])[0].item() == 30.0
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradients(known * 2, [weight])  # a multiple has a value alone
 
 
 def test_sgd_steps_against_the_direction():

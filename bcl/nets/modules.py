@@ -1,0 +1,82 @@
+"""Modules that networks are made of, a network as it was, and whether a network treats every sample by itself."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from bcl.ops.layers import batch_norm
+
+
+class Conv2d(nn.Conv2d):
+    """torch's, with channels-last weights: the fused kernels take them so, and on a CPU all that follows from them is
+    channels-last too, and quicker."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.weight.data = self.weight.data.contiguous(memory_format=torch.channels_last)
+
+
+class BatchNorm2d(nn.BatchNorm2d):
+    """torch's, with the same weights and results, and two things more: groups, and what follows it in one go.
+
+    `num_batches_tracked` stays 0: with a fixed momentum nothing depends on it, and counting costs a kernel per layer.
+    """
+
+    def forward(self, x: Tensor, shortcut: Tensor | None = None, activate: bool = False) -> Tensor:
+        return batch_norm(self, x, shortcut, activate)
+
+
+class FrozenCopy(nn.Module):
+    """A copy that is never trained and never leaves evaluation mode: batch norm uses the statistics of its time."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.net = deepcopy(net).requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> FrozenCopy:
+        del mode
+        return super().train(False)
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.net(x)
+        return out
+
+    def take(self, net: nn.Module) -> None:
+        """Become what `net` is now."""
+        self.net.load_state_dict(net.state_dict())
+
+
+def couples_samples(net: nn.Module) -> bool:
+    """Whether a sample's output can depend on the rest of its batch, as far as the modules tell.
+
+    Batch norm does; torch's other modules and this package's do not. A module of unknown making is taken to.
+    """
+    return _look(net)[0]
+
+
+def groups_samples(net: nn.Module) -> bool:
+    """Whether batches can share a forward pass and still be normalised each by itself (see `batch_groups`)."""
+    return _look(net)[1]
+
+
+_seen: WeakKeyDictionary[nn.Module, tuple[bool, bool]] = WeakKeyDictionary()  # asked at every step, so looked at once
+
+
+def _look(net: nn.Module) -> tuple[bool, bool]:
+    if net not in _seen:
+        others = [module for module in net.modules() if not isinstance(module, BatchNorm2d)]
+        grouped = all(_known(module) and not isinstance(module, _BatchNorm) for module in others)
+        _seen[net] = not grouped or any(isinstance(module, BatchNorm2d) for module in net.modules()), grouped
+    return _seen[net]
+
+
+def _known(module: nn.Module) -> bool:
+    return type(module).__module__.startswith(("torch.nn.modules.", "bcl.nets."))

@@ -1,0 +1,117 @@
+"""Losses of masked logits, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.functional import log_softmax
+
+from bcl.ops.dispatch import fused
+from bcl.ops.masks import HIDDEN
+
+
+class Loss:
+    """The loss of a batch, a number that can be differentiated.
+
+    A fused kernel computes the gradient with respect to the logits together with the value; `gradients` begins there.
+    Sums and multiples have a value alone.
+    """
+
+    __slots__ = ("logits", "slope", "value")
+
+    def __init__(self, value: Tensor, logits: Tensor | None = None, slope: Tensor | None = None):
+        self.value, self.logits, self.slope = value, logits, slope
+
+    def __add__(self, other: Loss | Tensor | float) -> Loss:
+        return Loss(self.value + (other.value if isinstance(other, Loss) else other))
+
+    def __mul__(self, factor: Tensor | float) -> Loss:
+        return Loss(self.value * factor)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def detach(self) -> Tensor:
+        """The number alone; it stays on its device."""
+        return self.value.detach()
+
+
+def gradients(loss: Loss | Tensor, parameters: Sequence[Tensor], create_graph: bool = False) -> list[Tensor]:
+    """The gradient of a loss, one tensor per parameter; zero where the loss does not depend on one.
+
+    `create_graph`: it can be differentiated in turn, within `plain`.
+    """
+    loss = loss if isinstance(loss, Loss) else Loss(loss)
+    root = loss.value if loss.logits is None else loss.logits
+    options = {"create_graph": create_graph, "allow_unused": True, "materialize_grads": True}
+    return list(torch.autograd.grad(root, parameters, loss.slope, **options))
+
+
+def cross_entropy(logits: Tensor, label: Tensor, count: Tensor | None = None) -> Loss:
+    """The mean cross-entropy of rows of logits with integer labels (Eq. 2). `count`: of so many first rows alone."""
+    known = _fused(logits, label, count=count)
+    if known is not None:
+        return known
+    if count is None:
+        return Loss(functional.cross_entropy(logits, label))
+    each = cross_entropies(logits, label)
+    return Loss(torch.where(torch.arange(len(each), device=each.device) < count, each, 0).sum() / count.clamp(min=1))
+
+
+def cross_entropies(logits: Tensor, label: Tensor) -> Tensor:
+    """The cross-entropy of each row."""
+    return functional.cross_entropy(logits, label, reduction="none")
+
+
+def distillation_loss(logits: Tensor, target: Tensor, temperature: float, reduction: str = "classes") -> Loss:
+    """KL(target || softmax(logits / temperature)) over the visible classes (Hinton et al., 2015; BCL's Eq. 6).
+
+    `logits` are masked, `target` is a distribution over the same classes. Averaged over the samples; reduction
+    "classes" averages each sample's sum over its visible classes as well (the released code of BCL), "batch" does not.
+    """
+    known = _fused(logits, None, None, target, temperature, 1.0, reduction == "classes")
+    if known is not None:
+        return known
+    log_p = log_softmax(logits / temperature, dim=1)
+    per_sample = (torch.xlogy(target, target) - target * log_p).sum(1)
+    if reduction == "classes":
+        per_sample = per_sample / (logits > HIDDEN / 10).sum(1)
+    return Loss(per_sample.mean())
+
+
+def replay_loss(
+    logits: Tensor,
+    label: Tensor,
+    replayed_label: Tensor,
+    target: Tensor | None = None,
+    weight: float = 1.0,
+    temperature: float = 1.0,
+    reduction: str = "classes",
+) -> Loss:
+    """The loss of a current and a replayed batch, given the logits of one after the other (BCL's Eq. 6):
+
+    L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target.
+    """
+    known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
+    if known is not None:
+        return known
+    current, replayed = logits.split([len(label), len(replayed_label)])
+    loss = cross_entropy(current, label) + cross_entropy(replayed, replayed_label)
+    if target is not None:
+        loss = loss + weight * distillation_loss(replayed, target, temperature, reduction)
+    return loss
+
+
+def _fused(logits: Tensor, *args: Any, **options: Any) -> Loss | None:
+    """The loss from one kernel, where that can be done: see `bcl.ops.triton.losses.loss`."""
+    if not fused(logits):
+        return None
+    from bcl.ops.triton import losses
+
+    if not losses.takes(logits):
+        return None
+    value, slope = losses.loss(logits, *args, **options)
+    return Loss(value, logits, slope)

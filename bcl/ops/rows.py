@@ -1,0 +1,116 @@
+"""Rows of samples, labels and tasks: taken from a data set or a memory, and written to a memory.
+
+The `fields` of a memory are its tensors x, y and task, and then what it keeps beside them. Their last row takes what is
+to be dropped, so that a write never branches; its task stays -1. The `values` that are written are as many: a tensor
+with a row for each sample, or one integer for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bcl.ops.dispatch import fused
+from bcl.ops.draws import integers
+
+Fields = Sequence[Tensor]
+Values = Sequence[Tensor | int]
+
+
+def take(index: Tensor, fields: Fields) -> list[Tensor]:
+    """The rows `index` of every field."""
+    if _fusible(fields, index):
+        from bcl.ops.triton.rows import gather
+
+        return [field for field in gather(index, *fields) if field is not None]
+    return [field.index_select(0, index) for field in fields]
+
+
+def take_next(cursor: Tensor, fields: Fields, order: Tensor | None = None) -> list[Tensor]:
+    """The rows `cursor`, or `order[cursor]`, of every field; the cursor moves on by its length."""
+    if _fusible(fields, cursor):
+        from bcl.ops.triton.rows import gather
+
+        return [field for field in gather(cursor, *fields, order=order, advance=True) if field is not None]
+    index = cursor.clone() if order is None else order.index_select(0, cursor)
+    cursor.add_(len(cursor))
+    return take(index, fields)
+
+
+def put(slot: Tensor, fields: Fields, values: Values) -> None:
+    """Write samples into slots, which are distinct but for the dropped ones: these all go to the last."""
+    for field, value in zip(fields, values, strict=True):
+        if isinstance(value, Tensor):
+            field.index_copy_(0, slot, value)
+        else:
+            field.index_fill_(0, slot, value)
+    fields[2][-1:] = -1
+
+
+def put_latest(slot: Tensor, fields: Fields, values: Values) -> None:
+    """`put`, of samples that may fall into one slot: the later stays, as if they had come one by one."""
+    overwritten = (slot[:, None] == slot[None, :]).triu(1).any(1)
+    put(slot.masked_fill(overwritten, len(fields[1]) - 1), fields, values)
+
+
+def write_ring(
+    fields: Fields, seen: Tensor, size: int, wrap: bool, x: Tensor, y: Tensor, t: int, extra: Values = ()
+) -> None:
+    """Write a batch of task t to the task's ring of `size` slots, and count it in `seen[t]`. See `RingMemory`."""
+    if _fusible(fields, x):
+        from bcl.ops.triton.ring import write
+
+        given = [value for value in extra if isinstance(value, Tensor)]
+        write(x, y, t, (fields[0], fields[1], fields[2]), seen, size, wrap, *fields[3:], *given)
+        return
+    n, dropped = len(y), len(fields[1]) - 1
+    place = seen[t] % size + torch.arange(n, device=y.device)
+    if wrap:
+        late = torch.arange(n, device=y.device) >= n - size  # of a batch larger than the ring, the latest stay
+        slot = torch.where(late, t * size + place % size, dropped)
+        seen[t] += n
+    else:
+        slot = torch.where(place < size, t * size + place, dropped)
+        seen[t] += torch.clamp(size - seen[t] % size, max=n)
+    put(slot, fields, (x, y, t, *extra))
+
+
+def exchange_ring(
+    fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
+) -> tuple[Tensor, Tensor]:
+    """Write a batch's first sample to the ring of task t; return the others, and what it evicts. See `RingMemory`."""
+    if _fusible(fields, x) and len(fields) == 3:
+        from bcl.ops.triton.ring import exchange
+
+        return exchange(x, y, t, (fields[0], fields[1], fields[2]), seen, size, prefill, join)
+    count, here = seen[t], slice(t * size, (t + 1) * size)
+    oldest = (here.start + torch.where(count < size, 0, count % size))[None]
+    old_x, old_y = (torch.where(count == 0, new[:1], kept[oldest]) for new, kept in ((x, fields[0]), (y, fields[1])))
+    if prefill:
+        for field, first in ((fields[0], x[:1]), (fields[1], y[:1]), (fields[2], torch.full_like(y[:1], t))):
+            field[here] = torch.where(count == 0, first, field[here])
+    write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
+    return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+
+
+def write_reservoir(
+    fields: Fields, seen: Tensor, state: Tensor, x: Tensor, y: Tensor, t: int | Tensor, extra: Values = ()
+) -> None:
+    """Write a batch to a reservoir with a generator's state, and count it. See `ReservoirMemory`."""
+    n, slots = len(y), len(fields[1]) - 1
+    if n <= 64 and _fusible(fields, x) and all(isinstance(value, Tensor) for value in extra):
+        from bcl.ops.triton.reservoir import write
+
+        write(x, y, t, (fields[0], fields[1], fields[2]), seen, state, *fields[3:], *extra)
+        return
+    number = seen + torch.arange(n, device=y.device)  # how many samples came before each
+    chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
+    put_latest(torch.where(chosen < slots, chosen, slots), fields, (x, y, t, *extra))
+    seen += n
+
+
+def _fusible(fields: Fields, tensor: Tensor) -> bool:
+    """Whether the fused forms can be used: they know of one further field, and of rows one after another."""
+    return fused(tensor) and len(fields) <= 4 and fields[0].is_contiguous()
