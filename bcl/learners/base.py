@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -116,6 +116,14 @@ class Learner(nn.Module):
         To be written by every learner; capturable.
         """
         raise NotImplementedError
+
+    def step_signature(self) -> Hashable | None:
+        """All that a step's Python code decides by, beside the hyper-parameters: whether there is a past, how many samples
+        a draw has. As long as it stays the same a captured step serves every task, and t is a value on the device.
+
+        None, which is always safe: not known, so that the step is captured anew at every task, and t is a number.
+        """
+        return None
 
     def begin_task(self, t: int) -> None:
         """Task t begins, before its first mini-batch."""

@@ -32,7 +32,8 @@ def test_it_begins_and_ends_with_the_block(tmp_path: Path, monkeypatch: pytest.M
             assert Path(places[0]).is_dir()
             raise KeyError
 
-    pytest.raises(KeyError, use)
+    with pytest.raises(KeyError):
+        use()
     (place,) = places
     assert log.read_text().splitlines() == [f"-d {place}", f"quit {place}"]
     assert mps.PIPES not in os.environ
