@@ -118,7 +118,7 @@ class Learner(nn.Module):
         raise NotImplementedError
 
     def step_signature(self) -> Hashable | None:
-        """All that a step's Python code decides by, beside the hyper-parameters: whether there is a past, how many samples
+        """All that the Python code of a step decides by, beside hyper-parameters: is there a past, how many samples
         a draw has. As long as it stays the same a captured step serves every task, and t is a value on the device.
 
         None, which is always safe: not known, so that the step is captured anew at every task, and t is a number.
