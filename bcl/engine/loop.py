@@ -75,6 +75,13 @@ class Loop:
     report:     called with (member, steps done, steps in all) a few times per second.
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
+
+    >>> import bcl
+    >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2, samples=50)
+    >>> member = Member(bcl.ER(bcl.build("mlp", stream.setting), stream.setting), stream)
+    >>> Loop([member], torch.device("cpu")).run()
+    >>> member.position.steps, [len(row) for row in member.position.matrix]
+    (10, [2, 2])
     """
 
     def __init__(
