@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import bcl
-from bcl.runs import config
 from bcl.learners import method
+from bcl.runs import config
 
 
 def files(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
