@@ -38,9 +38,7 @@ def read(source: Source, classes: int) -> ParsedSet:
             raise InputError(
                 f"{source.path}: {len(images[split])} {split} images and {len(labels[split])} labels do not match"
             )
-        if len(labels[split]) and labels[split].max() >= classes:
-            raise InputError(f"{source.path}: {split} label {labels[split].max()} is not one of 0..{classes - 1}")
-    return from_arrays([str(c) for c in range(classes)], images, labels, "idx files")
+    return from_arrays(source, images, labels, [str(c) for c in range(classes)], "idx files")
 
 
 def parse(name: str, data: bytes) -> Array:
