@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint coverage wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
 
 test: $(VENV)/.ready-for-tests lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+coverage: $(VENV)/.ready-for-tests
+	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term:skip-covered
+
+wheel:
+	PYTHON=$(PYTHON) scripts/build_wheel.sh
 
 lint: $(VENV)/.ready-for-tests
 	$(BIN)/ruff check bcl bench tests
@@ -27,4 +33,4 @@ $(VENV)/.ready-for-tests: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage build dist *.egg-info

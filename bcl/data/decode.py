@@ -6,6 +6,7 @@ which averages when it shrinks; colour is converted to RGB or grey as the data s
 
 from __future__ import annotations
 
+import contextlib
 import io
 import multiprocessing
 import signal
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from bcl.errors import DamagedFileError, UserError
 from bcl.processes import cores, set_sigint, sigint_blocked
 
 PIXEL_LIMIT = 64_000_000
+BILINEAR = 2  # Pillow's number for the filter
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "PPM", "TIFF")  # none that calls another program
 FEW = 2000  # fewer images than this are decoded before a second process would have started
 CHUNK_IMAGES, CHUNK_BYTES = 256, 4 << 20
@@ -34,33 +37,34 @@ Put = Callable[[list[str], Array], None]  # names, and their images [n, channels
 
 def decode(name: str, data: bytes, mode: str, size: Size) -> tuple[Array, bool]:
     """One image as uint8 [channels, height, width], and whether it had another size."""
+    with _opened(name, data) as image:
+        if image.width * image.height > PIXEL_LIMIT:
+            raise DamagedFileError(f"{name} claims {image.width} x {image.height} pixels; refused")
+        resized = image.size != size
+        colours = image.convert(mode)
+        if resized:
+            colours = colours.resize(size, BILINEAR)
+        pixels = np.asarray(colours, dtype=np.uint8)
+    return (pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)), resized
+
+
+def measure(name: str, data: bytes) -> Size:
+    """Width and height of an image, without decoding it."""
+    with _opened(name, data) as image:
+        size: Size = image.size
+    return size
+
+
+@contextlib.contextmanager
+def _opened(name: str, data: bytes) -> Iterator[Any]:
+    """An image while it is read; whatever Pillow raises is the image's fault."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of what it goes on to read, or raises
             with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                if image.width * image.height > PIXEL_LIMIT:
-                    raise DamagedFileError(f"{name} claims {image.width} x {image.height} pixels; refused")
-                resized = image.size != size
-                colours = image.convert(mode)
-                if resized:
-                    colours = colours.resize(size, Image.Resampling.BILINEAR)
-                pixels = np.asarray(colours, dtype=np.uint8)
-    except (*BROKEN, Image.DecompressionBombError) as error:
-        raise DamagedFileError(f"{name} does not decode as an image; replace it with a whole one") from error
-    return (pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)), resized
-
-
-def measure(name: str, data: bytes) -> Size:
-    """Width and height of an image, without decoding it."""
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                return image.size
+                yield image
     except (*BROKEN, Image.DecompressionBombError) as error:
         raise DamagedFileError(f"{name} does not decode as an image; replace it with a whole one") from error
 

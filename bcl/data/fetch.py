@@ -45,13 +45,12 @@ def downloaded(name: str, report: Report) -> Iterator[Path]:
 
 def download(name: str, origin: Origin, place: Path, report: Report) -> Path:
     """One file, whole and checked."""
+    instead = f"with a copy at hand: bcl data import {name} PATH"
     try:
         import pooch
         import requests
     except ImportError as error:
-        raise InputError(
-            f"downloads need pooch: pip install 'bcl[fetch]'; or bcl data import {name} PATH with a copy that you have"
-        ) from error
+        raise InputError(f"downloads need pooch: pip install 'bcl[fetch]'; or, {instead}") from error
     pooch.get_logger().setLevel("ERROR")
     file, host = origin.url.rsplit("/", 1)[-1], urlsplit(origin.url).hostname
     part = place / f"{file}.part"
@@ -59,21 +58,15 @@ def download(name: str, origin: Origin, place: Path, report: Report) -> Path:
         pooch.retrieve(origin.url, origin.checksum, file, place, downloader=Resuming(part, report))
     except requests.exceptions.HTTPError as error:
         answer = error.response.status_code if error.response is not None else "an error"
-        raise MissingDataError(
-            f"{host} answered {answer} for {origin.url}; with a copy at hand: bcl data import {name} PATH"
-        ) from error
+        raise MissingDataError(f"{host} answered {answer} for {origin.url}; {instead}") from error
     except requests.exceptions.RequestException as error:
         if part.exists() and part.stat().st_size:
-            raise MissingDataError(
-                f"the connection to {host} broke; the same command goes on where it stopped, "
-                f"or, with a copy at hand: bcl data import {name} PATH"
-            ) from error
-        raise MissingDataError(
-            f"cannot reach {host} (no network?); with a copy at hand: bcl data import {name} PATH"
-        ) from error
-    except ValueError as error:  # pooch's word for a wrong checksum
+            again = "the same command goes on where it stopped"
+            raise MissingDataError(f"the connection to {host} broke; {again}, or, {instead}") from error
+        raise MissingDataError(f"cannot reach {host} (no network?); {instead}") from error
+    except ValueError as error:  # what pooch raises for a wrong checksum
         raise DamagedFileError(
-            f"what {host} sent as {file} does not match its checksum; try again, or bcl data import {name} PATH"
+            f"what {host} sent as {file} does not match its checksum; try again, or, {instead}"
         ) from error
     except OSError as error:
         with storage_errors():

@@ -38,13 +38,15 @@ def read(source: Source, classes: int) -> ParsedSet:
             raise InputError(
                 f"{source.path}: {len(images[split])} {split} images and {len(labels[split])} labels do not match"
             )
-        if len(labels[split]) and labels[split].max() >= classes:
-            raise InputError(f"{source.path}: {split} label {labels[split].max()} is not one of 0..{classes - 1}")
-    return from_arrays([str(c) for c in range(classes)], images, labels, "idx files")
+    return from_arrays(source, images, labels, [str(c) for c in range(classes)], "idx files")
 
 
 def parse(name: str, data: bytes) -> Array:
-    """Bytes of unsigned 8-bit numbers with their dimensions in front."""
+    """Bytes of unsigned 8-bit numbers with their dimensions in front.
+
+    >>> parse("labels", b"\\0\\0\\x08\\x01" + b"\\0\\0\\0\\x03" + b"\\x05\\0\\x04").tolist()
+    [5, 0, 4]
+    """
     if len(data) < 4 or data[:3] != b"\0\0\x08" or not 1 <= data[3] <= 4:
         raise DamagedFileError(f"{name} is not an idx file of bytes")
     start = 4 + 4 * data[3]

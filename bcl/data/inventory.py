@@ -35,16 +35,12 @@ def status() -> list[dict[str, Any]]:
         if about is None:
             rows.append({**row, "hint": how_to_get(name)})
             continue
-        size = sum(int(entry["bytes"]) for entry in about["files"].values())
-        keys = ("counts", "shape", "kind", "source", "date", "digest")
-        rows.append(
-            {
-                **row,
-                "present": True,
-                "classes": len(about["classes"]),
-                "bytes": size,
-                **{key: about.get(key) for key in keys},
-                "files": {file: entry["sha256"] for file, entry in about["files"].items()},
-            }
-        )
+        files = about["files"]
+        row |= {
+            "present": True,
+            "classes": len(about["classes"]),
+            "bytes": sum(int(f["bytes"]) for f in files.values()),
+        }
+        row |= {key: about.get(key) for key in ("counts", "shape", "kind", "source", "date", "digest")}
+        rows.append({**row, "files": {name: file["sha256"] for name, file in files.items()}})
     return rows

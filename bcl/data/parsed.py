@@ -28,8 +28,13 @@ class ParsedSet:
     dtype: str = "uint8"
 
 
-def from_arrays(classes: Sequence[str], images: dict[str, Array], labels: dict[str, Array], kind: str) -> ParsedSet:
+def from_arrays(
+    source: Source, images: dict[str, Array], labels: dict[str, Array], classes: Sequence[str], kind: str
+) -> ParsedSet:
     """Images that are pixels already."""
+    for split in SPLITS:
+        if len(labels[split]) and labels[split].max() >= len(classes):
+            raise InputError(f"{source.path}: {split} label {labels[split].max()} is not one of 0..{len(classes) - 1}")
 
     def write(writers: dict[str, ArrayWriter], report: Report) -> int:
         total = sum(len(images[split]) for split in SPLITS)

@@ -7,6 +7,7 @@ our own, which hold what they are given and become an array only after every fie
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -16,6 +17,8 @@ import numpy as np
 from bcl.data.dataset import Array
 from bcl.data.source import reading
 from bcl.errors import DamagedFileError
+
+TUPLE_LIMIT = 1000  # an archive needs a few for each array
 
 
 class _TypeShell:
@@ -54,6 +57,7 @@ class _Unpickler(pickle._Unpickler):
 
     def __init__(self, data: bytes):
         super().__init__(io.BytesIO(data), encoding="bytes")
+        self.tuples = itertools.count()
         self.room = 2 * len(data)  # bytes that may be made of the file's text: each of them once, and some to spare
 
     def encode(self, text: Any, encoding: Any = "latin1") -> bytes:
@@ -89,14 +93,12 @@ def _guard(codes: bytes, check: Callable[[Any], bool], what: str) -> None:
         _Unpickler.dispatch[code] = guarded
 
 
-# Hashing a key of ten thousand nested tuples would overflow the stack and end the process.
-_guard(pickle.SETITEM, lambda u: isinstance(u.stack[-2], bytes | str), "it has a key that is no text")
+# A hundred thousand nested tuples as a key would overflow the stack when they are hashed, and end the process.
 _guard(
-    pickle.SETITEMS + pickle.DICT,
-    lambda u: all(isinstance(key, bytes | str) for key in u.stack[::2]),
-    "it has a key that is no text",
+    pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3,
+    lambda unpickler: next(unpickler.tuples) < TUPLE_LIMIT,
+    f"it has more than {TUPLE_LIMIT} tuples",
 )
-_guard(pickle.EMPTY_SET + pickle.ADDITEMS + pickle.FROZENSET, lambda _: False, "it has a set")
 _guard(pickle.BUILD, lambda u: isinstance(u.stack[-2], _ArrayShell | _TypeShell), "it changes an object")
 
 

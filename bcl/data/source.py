@@ -81,7 +81,11 @@ class Source(ABC):
 
 
 def normal(name: str) -> str:
-    """A member's name with forward slashes and without `./`."""
+    """A member's name with forward slashes and without `./`.
+
+    >>> normal("./train\\\\cat\\\\1.png")
+    'train/cat/1.png'
+    """
     return PurePosixPath(name.replace("\\", "/")).as_posix()
 
 

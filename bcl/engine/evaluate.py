@@ -44,7 +44,16 @@ class TestSets:
 
 
 def evaluate(learner: Learner, tests: TestSets) -> list[float]:
-    """Accuracy in percent on the test set of every task, seen or not. Values come to the host once."""
+    """Accuracy in percent on the test set of every task, seen or not. Values come to the host once.
+
+    >>> import bcl
+    >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2)
+    >>> learner = bcl.ER(bcl.build("mlp", stream.setting), stream.setting)
+    >>> for batch in stream.batches(0):
+    ...     _ = learner.observe(*batch)
+    >>> evaluate(learner, TestSets(stream, torch.device("cpu")))[0] > 90  # the first task, after it was learnt
+    True
+    """
     return percent(count(learner, tests).tolist(), tests)
 
 

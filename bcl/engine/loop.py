@@ -78,6 +78,13 @@ class Loop:
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
     stop_diverged: end a member at a task boundary once its weights are not finite; the others go on.
+
+    >>> import bcl
+    >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2, samples=50)
+    >>> member = Member(bcl.ER(bcl.build("mlp", stream.setting), stream.setting), stream)
+    >>> Loop([member], torch.device("cpu")).run()
+    >>> member.position.steps, [len(row) for row in member.position.matrix]
+    (10, [2, 2])
     """
 
     def __init__(

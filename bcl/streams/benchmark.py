@@ -178,7 +178,12 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def benchmark(name: str) -> Benchmark:
-    """A benchmark by name, or one of the user's own data: `folder:PATH` or `npz:FILE`."""
+    """A benchmark by name, or one of the user's own data: `folder:PATH` or `npz:FILE`.
+
+    >>> stream = benchmark("split-digits").stream(seed=0, tasks=3)
+    >>> len(stream), stream.setting.classes
+    (3, ((0, 1), (2, 3), (4, 5)))
+    """
     if name.startswith(OWN):
         from bcl.streams.own import own_benchmark
 

@@ -116,6 +116,14 @@ def check_layout(name: str, shape: Sequence[int]) -> None:
         )
 
 
+def finite_float32(where: str, values: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and refused
+        values = values.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise InputError(f"{where} contain NaN or infinite values (as float32)")
+    return values
+
+
 def number_classes(labels: Sequence[Any], tasks: Array) -> tuple[list[Any], dict[Any, int]]:
     """Classes in the order in which the tasks bring them, so that the first tasks' columns come first."""
     first: dict[Any, int] = {}

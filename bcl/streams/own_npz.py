@@ -18,7 +18,7 @@ from bcl.data.parsed import SPLITS, ParsedSet
 from bcl.data.reporting import Report
 from bcl.data.source import RATIO_LIMIT, reading, user_path
 from bcl.errors import InputError, MissingDataError
-from bcl.streams.own import check_layout, check_tasks, number_classes
+from bcl.streams.own import check_layout, check_tasks, finite_float32, number_classes
 
 ARRAYS = ("x", "y", "task", "split")
 KINDS = {  # of numpy's dtypes, in words, and what makes them of Python objects
@@ -142,12 +142,7 @@ def _parts(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:
     """A few rows at a time, with the number of the first: as bytes, or as float32."""
     with reading(path):
         for start, values in _rows(archive):
-            if values.dtype.kind == "f":
-                with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and refused
-                    values = values.astype(np.float32)
-                if not np.isfinite(values).all():
-                    raise InputError(f"{path}: x contains NaN or infinite values (as float32)")
-            yield start, values
+            yield start, finite_float32(f"{path}: samples", values) if values.dtype.kind == "f" else values
 
 
 def _rows(archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bcl.data.dataset import Array, TaskedDataset
 from bcl.errors import InputError
-from bcl.streams.own import OwnBenchmark, from_tasked, number_classes
+from bcl.streams.own import OwnBenchmark, finite_float32, from_tasked, number_classes
 
 Triples = Iterable[tuple[Any, Any, Any]]
 
@@ -46,17 +46,9 @@ def from_samples(
     total = hashlib.sha256()
     for part in (train_x, test_x, y, train_task, test_task):
         total.update(np.ascontiguousarray(part).tobytes())
-    data = TaskedDataset(
-        name,
-        train_x,
-        y[: len(train_y)],
-        test_x,
-        y[len(train_y) :],
-        tuple(str(label) for label in names),
-        total.hexdigest(),
-        train_task=train_task,
-        test_task=test_task,
-    )
+    classes, cut = tuple(str(label) for label in names), len(train_y)
+    base = (name, train_x, y[:cut], test_x, y[cut:], classes, total.hexdigest())
+    data = TaskedDataset(*base, train_task=train_task, test_task=test_task)
     settings = {"scenario": scenario, "net": net, "memory": memory, "batch_size": batch_size}
     return from_tasked(name, data, shuffled_classes=shuffle, **settings)
 
@@ -79,14 +71,6 @@ def _with_task(dataset: Any, task_of: dict[int, int]) -> Iterator[tuple[Any, Any
             yield x, int(y), task_of[int(y)]
 
 
-def _float32(split: str, x: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and refused
-        x = x.astype(np.float32)
-    if not np.isfinite(x).all():
-        raise InputError(f"{split}: samples contain NaN or infinite values (as float32)")
-    return x
-
-
 def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
     xs: list[Array] = []
     ys: list[Array] = []
@@ -99,7 +83,7 @@ def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
             raise InputError(f"{split}: {x.shape} samples need as many whole-number labels, not {y.dtype} {y.shape}")
         if xs and (x.shape[1:] != xs[0].shape[1:]):
             raise InputError(f"{split}: samples of shape {x.shape[1:]} among samples of shape {xs[0].shape[1:]}")
-        xs.append(x if x.dtype == np.uint8 else _float32(split, x))
+        xs.append(x if x.dtype == np.uint8 else finite_float32(f"{split}: samples", x))
         ys.append(y.astype(np.int64))
         ts.append(np.full(len(y), int(t)))
     if not xs:

@@ -25,7 +25,13 @@ class TaskPlan:
 
 
 class Stream:
-    """The tasks of one run. `train(t)` and `test(t)` build a task's arrays when they are asked for, and keep none."""
+    """The tasks of one run. `train(t)` and `test(t)` build a task's arrays when they are asked for, and keep none.
+
+    >>> from bcl.streams import benchmark
+    >>> stream = benchmark("split-digits").stream(seed=0, tasks=2, samples=25)
+    >>> [len(y) for x, y, t in stream.batches(1)]
+    [10, 10, 5]
+    """
 
     def __init__(self, dataset: Dataset, plans: list[TaskPlan], setting: Setting):
         self.dataset, self.plans, self.setting = dataset, plans, setting
