@@ -47,9 +47,10 @@ def demo(seeds: Seeds = 3, out: Path = Path("runs/demo"), json_: Json = False) -
     methods = ["finetune", "er", "bcl-single", "bcl-dual", "offline"]
     results = command.run("permuted-digits", methods, seeds=range(_count("seeds", seeds)), out=out, resume=True)
     _print(results, json_, out)
-    from bcl import report
+    from bcl.report.grouping import from_results
+    from bcl.report.page import write_report
 
-    (page,) = report.write_report(report.from_results(results, "BCL on permuted digits"), out / "report.html")
+    (page,) = write_report(from_results(results, "BCL on permuted digits"), out / "report.html")
     print(f"report: {page}", file=sys.stderr)
 
 
@@ -179,8 +180,8 @@ def speed(
     speed_command.command(benchmark, methods or [], members, device, precision, repeats, tasks, json_)
 
 
-@app.command("report")
-def report_(
+@app.command()
+def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: DIR/report.html]")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Write the figures here, as SVG and PDF.")] = None,
@@ -188,31 +189,39 @@ def report_(
     json_: Json = False,
 ) -> None:
     """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
-    from bcl import report
+    from bcl.report.read import read_study
+    from bcl.report.summary import as_json
 
-    study = report.read_study(directory)
+    study = read_study(directory)
     for note in (*study.notes, *study.problems):
         print(f"bcl: {note}", file=sys.stderr)
     if json_:
-        print(json.dumps(report.as_json(study.results, study.labels, study.problems)))
+        print(json.dumps(as_json(study.results, study.labels, study.problems)))
         return
+    from bcl.report.page import write_report
+
     page = output or directory / "report.html"
-    for path in report.write_report(study, page, tables or directory / "tables"):
+    for path in write_report(study, page, tables or directory / "tables"):
         print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
     if figures is not None:
-        for path in report.save_figures(study, figures):
+        from bcl.report.figures import save_figures
+
+        for path in save_figures(study, figures):
             print(path)
 
 
 def _print(results: list[dict[str, Any]], as_json: bool, out: Path) -> None:
-    from bcl import report
+    from bcl.report.grouping import from_results
+    from bcl.report.summary import as_json as json_object
 
     if as_json:
-        print(json.dumps(report.as_json(results)))
+        print(json.dumps(json_object(results)))
         return
     from rich.console import Console
 
-    Console().print(report.table(report.from_results(results)))
+    from bcl.report.terminal import table
+
+    Console().print(table(from_results(results)))
     print(f"runs: {out}    page: bcl report {out}", file=sys.stderr)
 
 

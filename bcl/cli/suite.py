@@ -80,15 +80,18 @@ def run(
 
 
 def _print(outcome: Outcome, as_json: bool) -> None:
-    from bcl import report
+    from bcl.report.grouping import from_results
+    from bcl.report.summary import as_json as json_object
 
     if as_json:
         told = [{"run": what, "error": why} for what, why in outcome.failures]
-        print(json.dumps({**report.as_json(outcome.results, outcome.labels), "failures": told}))
+        print(json.dumps({**json_object(outcome.results, outcome.labels), "failures": told}))
     elif outcome.results:
         from rich.console import Console
 
-        Console().print(report.table(report.from_results(outcome.results, labels=outcome.labels)))
+        from bcl.report.terminal import table
+
+        Console().print(table(from_results(outcome.results, labels=outcome.labels)))
     for what, why in outcome.failures:
         print(f"bcl: not done: {what}: {why}", file=sys.stderr)
     print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)

@@ -38,9 +38,12 @@ def _scan(root: Path) -> tuple[list[Result], list[str]]:
     problems = []
     for path in sorted(root.rglob("result.json")):
         try:
-            results.append(read_result(path))
-        except DamagedFileError as error:
+            result = read_result(path)
+            check(result)
+        except (DamagedFileError, InputError) as error:
             problems.append(first_line(error))
+        else:
+            results.append(result)
     return results, problems
 
 
@@ -82,12 +85,9 @@ def _rows(
     for line in lines:
         label, method = line["label"], line["method"]
         settings = {**line["settings"], **(line.get("set") or {})}
-        if labels[label] > 1:
+        if labels[label] > 1 and settings:
             label += f" ({', '.join(f'{name}={show(name, value)}' for name, value in settings.items())})"
-        own = [runs[id] for id in line["runs"] if id in runs]
-        for run in own:
-            check(run)
-        kept, others = latest(own)
+        kept, others = latest(runs[id] for id in line["runs"] if id in runs)
         rows.append(
             Row(
                 benchmark=line["benchmark"],

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bcl.report import from_results, summarize
+from bcl.report.grouping import from_results
 from bcl.report.suite_table import print_status
+from bcl.report.summary import summarize
 from bcl.studies.suite import load
 
 
