@@ -9,8 +9,8 @@ import matplotlib
 import pytest
 
 from bcl.errors import InputError, UnknownNameError
-from bcl.learners import METHODS
-from bcl.report.figures import FIGURES, as_svg, draw, save_figures
+from bcl.learners import METHODS, method
+from bcl.report.figures import FIGURES, as_svg, draw, figures_of, save_figures
 from bcl.report.grouping import from_results, rows_of
 from bcl.report.style import colour, marker
 from bcl.report.time_figures import spread_out
@@ -63,8 +63,15 @@ def test_files(result, tmp_path):
         save_figures(from_results(runs), tmp_path, ["sgv"])
 
 
+def test_too_many_rows_get_one_figure(result):
+    many = from_results(result(config={"memory": memory}) for memory in range(1, 22))
+    assert list(figures_of(many.groups[0], "")) == ["accuracy"]
+    few = from_results(result(config={"memory": memory}) for memory in range(1, 21))
+    assert list(figures_of(few.groups[0], "")) == list(FIGURES)
+
+
 def test_every_method_has_its_own_look(result):
-    rows = {row.method: row for row in rows_of(result(method) for method in METHODS)}
+    rows = {row.method: row for row in rows_of(map(result, METHODS))}
     assert len({colour(row) for row in rows.values()}) == len(METHODS)
     assert len({(colour(row), marker(row)) for row in rows.values()}) == len(METHODS)
     lighter = rows_of([result(config={"memory": memory}) for memory in (5, 50)])
@@ -72,6 +79,14 @@ def test_every_method_has_its_own_look(result):
     unknown = [rows_of([result(name)])[0] for name in ("no.such.module:Class", "gone")]
     assert all(re.fullmatch("#[0-9a-f]{6}", colour(row)) and marker(row) for row in unknown)
     assert "no" not in sys.modules
+
+
+def test_a_class_that_says_how_it_looks_is_asked_first(result, monkeypatch):
+    learner = method("er")
+    for name, value in (("colour", "#123456"), ("marker", "*"), ("is_upper_bound", True)):
+        monkeypatch.setattr(learner, name, value, raising=False)
+    (row,) = rows_of([result("er")])
+    assert (colour(row), marker(row), row.is_upper_bound) == ("#123456", "*", True)
 
 
 def test_names_at_the_ends_of_lines_do_not_overlap():

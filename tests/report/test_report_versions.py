@@ -133,6 +133,8 @@ def test_a_damaged_result_is_named_and_the_others_are_reported(tmp_path: Path, c
     assert problem in err
     assert main(["report", str(root)]) == 0
     assert "is damaged" in (root / "report.html").read_text()
+    path.write_text(json.dumps({**results[0], "acc": None}))
+    assert read_study(root).problems == (f"the result '{results[0]['id']}' has no acc: it is not a finished run's",)
 
 
 def test_a_suites_damaged_result_shows_in_its_row(make_suite, tmp_path: Path) -> None:
