@@ -20,17 +20,22 @@ def report(
     json_: given.Json = False,
 ) -> None:
     """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
-    from bcl import report as reports
+    from bcl.report import summary
+    from bcl.report.read import read_study
 
-    study = reports.read_study(directory)
+    study = read_study(directory)
     for note in (*study.notes, *study.problems):
         print(f"bcl: {note}", file=sys.stderr)
     if json_:
-        print(json.dumps(reports.as_json(study.results, study.labels, study.problems)))
+        print(json.dumps(summary.as_json(study.results, study.labels, study.problems)))
         return
+    from bcl.report.page import write_report
+
     page = output or directory / "report.html"
-    for path in reports.write_report(study, page, tables or directory / "tables"):
+    for path in write_report(study, page, tables or directory / "tables"):
         print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
     if figures is not None:
-        for path in reports.save_figures(study, figures):
+        from bcl.report.figures import save_figures
+
+        for path in save_figures(study, figures):
             print(path)

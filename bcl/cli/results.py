@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
 def finish(outcome: Outcome, as_json: bool) -> None:
     """Print what was run; exit code 1 where something was not done."""
-    from bcl import report
-
     if as_json:
+        from bcl.report import summary
+
         told = [{"run": what, "error": why} for what, why in outcome.failures]
-        print(json.dumps({**report.as_json(outcome.results, outcome.labels), "failures": told}))
+        print(json.dumps({**summary.as_json(outcome.results, outcome.labels), "failures": told}))
     elif outcome.results:
         from rich.console import Console
 
-        Console().print(report.table(report.from_results(outcome.results, labels=outcome.labels)))
+        from bcl.report.grouping import from_results
+        from bcl.report.terminal import table
+
+        Console().print(table(from_results(outcome.results, labels=outcome.labels)))
     if outcome.results:
         print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
     if outcome.failures:

@@ -65,9 +65,10 @@ def run(
 
 def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Json = False) -> None:
     """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
-    from bcl import report
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
+    from bcl.report.grouping import from_results
+    from bcl.report.page import write_report
     from bcl.studies.run_suite import run_suite
     from bcl.studies.suite import one_block
 

@@ -19,57 +19,38 @@ from bcl.report.study import Group, Result, Row, Study
 from bcl.report.style import figure_style
 
 FORMATS = ("svg", "pdf", "png")
-CROWDED = 20  # rows: more heat maps than this tell nothing
+CROWDED = 20  # rows: more curves and heat maps than this tell nothing
 # Set in the reader's own typeface; laid out in DejaVu Sans, which is wider than all of these, so nothing overflows.
 TYPEFACES = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', system-ui, sans-serif"
 
 FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
-    "accuracy": accuracy_figure.draw,
-    "over-time": time_figures.draw_average,
-    "matrices": matrix_figure.draw,
-    "each-task": time_figures.draw_each_task,
+    "accuracy": accuracy_figure.draw,  # ACC of each method: mean, standard deviation, and a dot per seed
+    "over-time": time_figures.draw_average,  # accuracy on the tasks seen so far, after each task
+    "matrices": matrix_figure.draw,  # a heat map per method, the mean over its seeds
+    "each-task": time_figures.draw_each_task,  # a panel per task, from the moment it was learnt
 }
 
 
 def figures_of(group: Group, axis: str) -> dict[str, Figure]:
-    """By name: ACC against the axis, where the suite has one; else all that there is enough and not too much for."""
+    """By name: ACC against the axis, where the suite has one; else those that suit the number of rows and tasks."""
     rows = group.measured
     if axis:
         drawn = axis_figure.draw(group, axis)
         return {axis: drawn} if drawn else {}
-    if not rows or len(rows) > CROWDED:
-        return {}
-    several = any(row.tasks > 1 for row in rows)  # else there is no time to draw over
-    return {name: draw(rows) for name, draw in FIGURES.items() if several or name == "accuracy"}
+    over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
+    return {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
 
 
-def accuracy_comparison(results: Iterable[Result]) -> Figure:
-    """ACC of each method: mean, standard deviation, and a dot per seed."""
-    return accuracy_figure.draw(_one_group(results))
-
-
-def accuracy_over_time(results: Iterable[Result]) -> Figure:
-    """The mean accuracy on the tasks seen so far, after each task; a band of one standard deviation."""
-    return time_figures.draw_average(_one_group(results))
-
-
-def accuracy_matrices(results: Iterable[Result]) -> Figure:
-    """A heat map per method, the mean over its seeds, all on the scale from 0 to 100."""
-    return matrix_figure.draw(_one_group(results))
-
-
-def accuracy_on_each_task(results: Iterable[Result]) -> Figure:
-    """A panel per task: the accuracy on it from the moment it was learnt."""
-    return time_figures.draw_each_task(_one_group(results))
-
-
-def _one_group(results: Iterable[Result]) -> list[Row]:
+def draw(name: str, results: Iterable[Result]) -> Figure:
+    """One of FIGURES, of the results of one benchmark and scenario."""
+    if name not in FIGURES:
+        raise unknown("figure", name, FIGURES)
     groups = from_results(results).groups
     if len(groups) != 1:
         raise InputError(f"a figure shows the results of one benchmark and scenario, not of {len(groups)}")
     if not groups[0].measured:
         raise InputError("every run diverged: there is nothing to draw")
-    return groups[0].measured
+    return FIGURES[name](groups[0].measured)
 
 
 @figure_style()

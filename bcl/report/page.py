@@ -28,6 +28,7 @@ SETTINGS = {  # of a run's config, in the words of the page
     "batch_size": "batch size",
     "net": "network",
     "device": "device",
+    "precision": "precision",
     "part": "part",
 }
 

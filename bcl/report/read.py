@@ -69,12 +69,9 @@ def _rows(
     for line in lines:
         label, method = line["label"], line["method"]
         settings = {**line["settings"], **(line.get("set") or {})}
-        if labels[label] > 1:
+        if labels[label] > 1 and settings:
             label += f" ({', '.join(f'{name}={show(name, value)}' for name, value in settings.items())})"
-        own = [runs[id] for id in line["runs"] if id in runs]
-        for run in own:
-            check(run)
-        kept, others = latest(own)
+        kept, others = latest(runs[id] for id in line["runs"] if id in runs)
         rows.append(
             Row(
                 benchmark=line["benchmark"],

@@ -16,10 +16,10 @@ from bcl.report.formatting import NOTHING
 
 @dataclass(frozen=True)
 class Cell:
-    """What is read, and the numbers behind it, which the CSV has unrounded."""
+    """What is read, and the values behind it by name, which the CSV has unrounded."""
 
     text: str
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     bold: bool = False
     mark: str = ""  # behind the text, raised
     kind: str = ""  # its look on the page
@@ -28,7 +28,7 @@ class Cell:
     @property
     def sort(self) -> Any:
         """What the page sorts by."""
-        return next((value for value in self.numbers.values() if isinstance(value, int | float)), "")
+        return next((value for value in self.values.values() if isinstance(value, int | float)), "")
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ def plain(text: str) -> str:
 
 
 def csv(sheet: Sheet) -> str:
-    """Every number by its own name, unrounded; an empty cell where there is none."""
+    """Every value by its own name, unrounded; an empty cell where there is none."""
     rows = [(part, row) for part in sheet.parts for row in (*part.rows, *part.bound)]
-    names = list(dict.fromkeys(name for _, row in rows for cell in row for name in cell.numbers))
+    names = list(dict.fromkeys(name for _, row in rows for cell in row for name in cell.values))
     output = io.StringIO()
     writer = comma_separated.writer(output, lineterminator="\n")
     writer.writerow(["group", sheet.headings[0], *names])
     for part, row in rows:
-        numbers = {name: value for cell in row for name, value in cell.numbers.items()}
-        writer.writerow(map(_csv_value, [part.name, row[0].text, *(numbers.get(name) for name in names)]))
+        values = {name: value for cell in row for name, value in cell.values.items()}
+        writer.writerow(map(_csv_value, [part.name, row[0].text, *(values.get(name) for name in names)]))
     return output.getvalue()
 
 

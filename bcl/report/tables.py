@@ -56,19 +56,19 @@ def _ours(row: Row, measure: str, best: Row | None = None, p: float | None = Non
     value = row.measure(measure)
     if value is None:
         return empty()
-    numbers = {f"{measure}_mean": value["mean"], f"{measure}_std": value["std"]}
+    values = {f"{measure}_mean": value["mean"], f"{measure}_std": value["std"]}
     if measure == "acc":
-        numbers["worst"] = min(row.accuracies.values())
+        values["worst"] = min(row.accuracies.values())
     bold = best is not None and not row.is_upper_bound and value["mean"] == best.mean(measure)
     mark = "*" if p is not None and p < LEVEL else ""
-    return Cell(words.mean_std(value, len(row.runs)), numbers, bold, mark)
+    return Cell(words.mean_std(value, len(row.runs)), values, bold, mark)
 
 
 def _theirs(measure: str, ours: Mapping[str, float] | None, theirs: list[float] | None) -> list[Cell]:
     if theirs is None:
         return [empty(), empty()]
-    numbers = {f"{measure}_paper_mean": theirs[0], f"{measure}_paper_std": theirs[1]}
-    paper = Cell(words.mean_std({"mean": theirs[0], "std": theirs[1]}, 2), numbers, kind="paper")
+    values = {f"{measure}_paper_mean": theirs[0], f"{measure}_paper_std": theirs[1]}
+    paper = Cell(words.mean_std({"mean": theirs[0], "std": theirs[1]}, 2), values, kind="paper")
     gap = difference(ours, theirs)
     if gap is None:
         return [paper, empty()]
@@ -89,8 +89,8 @@ def _seeds(row: Row) -> Cell:
     text = str(there) if there == row.seeds else f"{there} of {row.seeds}"
     text += f"; {diverged} diverged" if diverged else ""
     seeds = " ".join(map(str, row.accuracies))
-    numbers = {"seeds": there, "seeds_planned": row.seeds, "seed_list": seeds, "diverged": diverged}
-    return Cell(text, numbers, kind="" if there == row.seeds else "missing")
+    values = {"seeds": there, "seeds_planned": row.seeds, "seed_list": seeds, "diverged": diverged}
+    return Cell(text, values, kind="" if there == row.seeds else "missing")
 
 
 def _seconds(row: Row) -> Cell:

@@ -9,27 +9,18 @@ import matplotlib
 import pytest
 
 from bcl.errors import InputError, UnknownNameError
-from bcl.learners import METHODS
-from bcl.report import (
-    accuracy_comparison,
-    accuracy_matrices,
-    accuracy_on_each_task,
-    accuracy_over_time,
-    as_svg,
-    save_figures,
-)
+from bcl.learners import METHODS, method
+from bcl.report.figures import FIGURES, as_svg, draw, figures_of, save_figures
 from bcl.report.grouping import from_results, rows_of
 from bcl.report.style import colour, marker
 from bcl.report.time_figures import spread_out
 
-ALL = (accuracy_comparison, accuracy_over_time, accuracy_matrices, accuracy_on_each_task)
 
-
-@pytest.mark.parametrize("draw", ALL)
-def test_the_same_results_give_the_same_svg(draw, results):
+@pytest.mark.parametrize("figure", FIGURES)
+def test_the_same_results_give_the_same_svg(figure, results):
     settings = dict(matplotlib.rcParams)
-    first = as_svg(draw(results))
-    assert first == as_svg(draw(results))
+    first = as_svg(draw(figure, results))
+    assert first == as_svg(draw(figure, results))
     assert first.startswith("<svg")
     assert dict(matplotlib.rcParams) == settings  # nothing of ours stays behind
     root = ElementTree.fromstring(first)
@@ -37,29 +28,29 @@ def test_the_same_results_give_the_same_svg(draw, results):
     assert all(method in text for method in ("finetune", "er", "bcl-dual", "offline"))
 
 
-@pytest.mark.parametrize("draw", ALL)
-def test_names_are_neither_markup_nor_formulas(draw, result):
-    text = as_svg(draw([result("<script>$x_1$")]))
+@pytest.mark.parametrize("figure", FIGURES)
+def test_names_are_neither_markup_nor_formulas(figure, result):
+    text = as_svg(draw(figure, [result("<script>$x_1$")]))
     assert "<script" not in text
     assert "<script>$x_1$" in "".join(ElementTree.fromstring(text).itertext())
 
 
-@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("figure", FIGURES)
 @pytest.mark.parametrize("matrix", [[[90.0]], [[100.0 * (i == j) for j in range(23)] for i in range(23)]])
-def test_one_seed_and_one_or_many_tasks(draw, result, matrix):
+def test_one_seed_and_one_or_many_tasks(figure, result, matrix):
     runs = [result("er", accuracy_matrix=matrix), result("offline", accuracy_matrix=matrix[-1:])]
-    assert as_svg(draw(runs)).startswith("<svg")
+    assert as_svg(draw(figure, runs)).startswith("<svg")
 
 
 def test_matrices_show_the_mean_over_seeds(result):
-    text = as_svg(accuracy_matrices([result(seed=0), result(seed=1, shift=4.0)]))
+    text = as_svg(draw("matrices", [result(seed=0), result(seed=1, shift=4.0)]))
     shown = [element.text for element in ElementTree.fromstring(text).iter() if element.tag.endswith("}text")]
     assert {"92", "10", "72", "82"} <= {str(word).strip() for word in shown}
 
 
 def test_a_figure_is_of_one_benchmark(result):
     with pytest.raises(InputError, match="one benchmark"):
-        accuracy_comparison([result(), result(benchmark="other")])
+        draw("accuracy", [result(), result(benchmark="other")])
 
 
 def test_files(result, tmp_path):
@@ -72,8 +63,15 @@ def test_files(result, tmp_path):
         save_figures(from_results(runs), tmp_path, ["sgv"])
 
 
+def test_too_many_rows_get_one_figure(result):
+    many = from_results(result(config={"memory": memory}) for memory in range(1, 22))
+    assert list(figures_of(many.groups[0], "")) == ["accuracy"]
+    few = from_results(result(config={"memory": memory}) for memory in range(1, 21))
+    assert list(figures_of(few.groups[0], "")) == list(FIGURES)
+
+
 def test_every_method_has_its_own_look(result):
-    rows = {row.method: row for row in rows_of(result(method) for method in METHODS)}
+    rows = {row.method: row for row in rows_of(map(result, METHODS))}
     assert len({colour(row) for row in rows.values()}) == len(METHODS)
     assert len({(colour(row), marker(row)) for row in rows.values()}) == len(METHODS)
     lighter = rows_of([result(config={"memory": memory}) for memory in (5, 50)])
@@ -81,6 +79,14 @@ def test_every_method_has_its_own_look(result):
     unknown = [rows_of([result(name)])[0] for name in ("no.such.module:Class", "gone")]
     assert all(re.fullmatch("#[0-9a-f]{6}", colour(row)) and marker(row) for row in unknown)
     assert "no" not in sys.modules
+
+
+def test_a_class_that_says_how_it_looks_is_asked_first(result, monkeypatch):
+    learner = method("er")
+    for name, value in (("colour", "#123456"), ("marker", "*"), ("is_upper_bound", True)):
+        monkeypatch.setattr(learner, name, value, raising=False)
+    (row,) = rows_of([result("er")])
+    assert (colour(row), marker(row), row.is_upper_bound) == ("#123456", "*", True)
 
 
 def test_names_at_the_ends_of_lines_do_not_overlap():

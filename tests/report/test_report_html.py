@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from bcl.errors import InputError, StorageError
-from bcl.report import from_results
-from bcl.report import write_report as write_study
+from bcl.report.grouping import from_results
+from bcl.report.page import write_report as write_study
 
 
 def write_report(results, path, title=""):

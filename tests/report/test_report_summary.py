@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bcl.errors import InputError
-from bcl.report import from_results, summarize
+from bcl.report.grouping import from_results
+from bcl.report.summary import summarize
 
 
 def test_mean_and_sample_standard_deviation_by_hand(result):

@@ -11,12 +11,15 @@ import pytest
 
 from bcl.cli import main
 from bcl.errors import InputError
-from bcl.report import accuracy_comparison, as_json, from_results, read_study, summarize
+from bcl.report.figures import draw
+from bcl.report.grouping import from_results
 from bcl.report.latex import latex
 from bcl.report.page import render
+from bcl.report.read import read_study
 from bcl.report.sheet import csv as as_csv
 from bcl.report.sheet import markdown
 from bcl.report.statistics import paired_p
+from bcl.report.summary import as_json, summarize
 from bcl.report.tables import results_sheet, seeds_sheet
 from bcl.report.terminal import table
 
@@ -103,7 +106,7 @@ def test_diverged_runs_are_shown_and_not_averaged(diverging) -> None:
     expected = paired_p({0: 75.0, 1: 76.0, 2: 77.0}, {0: 75.0, 1: 77.0, 2: 79.0})
     assert study.groups[0].p_values() == [None, expected, None], "the diverged seed 3 is not paired"
     with pytest.raises(InputError, match="every run diverged"):
-        accuracy_comparison([run for run in diverging if run["method"] == "gem"])
+        draw("accuracy", [run for run in diverging if run["method"] == "gem"])
     assert "diverged" in render(from_results(run for run in diverging if run["method"] == "gem"))
 
 
@@ -130,6 +133,8 @@ def test_a_damaged_result_is_named_and_the_others_are_reported(tmp_path: Path, c
     assert problem in err
     assert main(["report", str(root)]) == 0
     assert "is damaged" in (root / "report.html").read_text()
+    path.write_text(json.dumps({**results[0], "acc": None}))
+    assert read_study(root).problems == (f"the result '{results[0]['id']}' has no acc: it is not a finished run's",)
 
 
 def test_a_suites_damaged_result_shows_in_its_row(make_suite, tmp_path: Path) -> None:

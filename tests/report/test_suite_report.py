@@ -81,6 +81,11 @@ def test_only_the_runs_of_the_plan_count(tmp_path: Path, make_suite, result) -> 
     assert float(by_label(study)["er"]["acc_mean"]) == 76.5
 
 
+def test_rows_of_one_label_are_told_apart_by_their_settings(tmp_path: Path, make_suite) -> None:
+    lines = [{"method": "er", "shifts": [1.0]}, {"method": "er", "shifts": [1.0], "settings": {"memory": 9}}]
+    assert [row.label for row in read_study(make_suite(tmp_path, lines)).rows] == ["er", "er (memory=9)"]
+
+
 def test_latex_is_well_formed_and_says_the_same(table: Study) -> None:
     text = latex.latex(results_sheet(table))
     body = [line for line in text.splitlines() if not line.startswith("%")]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bcl.cli.status_table import print_status
-from bcl.report import from_results, summarize
+from bcl.report.grouping import from_results
+from bcl.report.summary import summarize
 from bcl.studies.suite import load
 
 
