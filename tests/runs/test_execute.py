@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,18 @@ def test_beside_a_diverged_run_the_others_go_on(tmp_path: Path) -> None:
     sound = [RunConfig.resolve("split-digits", name, 0, tasks=3, samples=40) for name in ("er", "finetune")]
     configs, store = [sound[0], diverging(), sound[1]], RunStore(tmp_path / "together")
     store.prepare()
-    last: dict[int, tuple[int, int]] = {}
-    options = RunOptions(stop_diverged=True, report=lambda i, done, total: last.update({i: (done, total)}))
+    heard: list[tuple[int, int, int]] = []
+
+    def slowly() -> bool:
+        if any(i == 1 and done == total for i, done, total in heard):
+            time.sleep(0.25)  # long enough for every step to be reported
+        return False
+
+    options = RunOptions(stop_diverged=True, report=lambda *news: heard.append(news), stop=slowly)
     results = execute_together(configs, store, options)
     assert [len(result["accuracy_matrix"]) for result in results] == [3, 1, 3]
-    assert last == {0: (12, 12), 1: (12, 12), 2: (12, 12)}
+    assert [(done, total) for i, done, total in heard if i == 1][-1] == (12, 12), "it is over for the second"
+    assert [done for i, done, _ in heard if i == 2 and done > 4] == [5, 6, 7, 8, 9, 10, 11, 12], "and not for the third"
     for config, result in zip(configs, results, strict=True):
         alone = compute(config, RunStore(tmp_path / "alone"), RunOptions(stop_diverged=True))
         assert result["weights_sha256"] == alone["weights_sha256"] or result["diverged"]
