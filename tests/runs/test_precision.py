@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bcl.runs.precision import PRECISIONS, precision_context
 from bcl.learners import method
 from bcl.nets import build
+from bcl.runs.precision import PRECISIONS, precision_context
 from bcl.streams import benchmark
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import bcl
-from bcl.runs import config
 from bcl.learners import method
+from bcl.runs import config
 
 
 def files(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -25,8 +25,9 @@ def files(name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_it_is_all_that_a_result_depends_on_and_no_other_method(monkeypatch: pytest.MonkeyPatch) -> None:
     found = files("bcl-dual", monkeypatch)
     for needed in (
-        "learners/bcl.py", "learners/hypergradient.py", "learners/adaptation.py", "learners/released.py", "ops/losses.py",
-        "memory/ring.py", "nets/resnet.py", "engine/loop.py", "ops/triton/losses.py", "ops/triton/conv.py",
+        "learners/bcl.py", "learners/hypergradient.py", "learners/adaptation.py", "learners/released.py",
+        "ops/losses.py", "memory/ring.py", "nets/resnet.py", "engine/loop.py",
+        "ops/triton/losses.py", "ops/triton/conv.py",
     ):  # fmt: skip
         assert needed in found
     assert not found & {"learners/er.py", "learners/gem.py", "learners/ftml.py"}
