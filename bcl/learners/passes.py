@@ -63,8 +63,9 @@ class Passes(nn.Module):
         quicker.
         """
         sizes = [len(x), len(replayed.x)]
-        apart = not together and couples_samples(self.net)
-        if apart and not groups_samples(self.net):
+        couples, groups = self.coupling()
+        apart = couples and not together
+        if apart and not groups:
             return torch.cat([self.logits(x, t, state), self.logits(replayed.x, replayed.task, state)])
         with batch_groups(sizes if apart else [sum(sizes)]):
             return self.logits(x, t, state, replayed)
@@ -75,11 +76,9 @@ class Passes(nn.Module):
         """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
         net, x = self.net if net is None else net, self.scale(*batches)
         out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
-        if out.shape != (len(x), self.setting.n_classes):
-            raise InputError(
-                f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, "
-                f"not ({len(x)}, {self.setting.n_classes}) logits"
-            )
+        wanted = len(x), self.visible.shape[1]
+        if out.shape != wanted:
+            raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
         return out
 
     def scale(self, *batches: Tensor) -> Tensor:
@@ -102,6 +101,7 @@ class Passes(nn.Module):
         """The network's tensors may be others: look for them again."""
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
+        self._coupling: tuple[bool, bool] | None = None
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -114,6 +114,12 @@ class Passes(nn.Module):
         if self._state is None:
             self._state = whole_state(self.net)
         return self._state
+
+    def coupling(self) -> tuple[bool, bool]:
+        """Whether the network couples the samples of a batch, and whether it can keep groups of them apart."""
+        if self._coupling is None:
+            self._coupling = couples_samples(self.net), groups_samples(self.net)
+        return self._coupling
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         self.forget_tensors()  # it may put other tensors in their place
