@@ -7,21 +7,17 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from bcl.errors import InputError
 from bcl.learners.hyper import HyperParameters
 from bcl.learners.inputs import check_labels, check_samples, check_task
-from bcl.memory import Random, Samples
-from bcl.nets import classes_of_tasks, couples_samples, groups_samples, reveal, visible_at_start
-from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, gradients
-from bcl.ops.masks import full_precision, join_inputs, mask_tasks
-from bcl.ops.updates import sgd_, whole_state
+from bcl.learners.passes import Passes
+from bcl.memory import Random
+from bcl.nets import reveal
 from bcl.streams import Setting
 
 
-class Learner(nn.Module):
+class Learner(Passes):
     """A network that learns from a stream.
 
     A user calls `observe`, `predict` and, where they know of a boundary, `end_task`. An author writes `step`, which
@@ -40,7 +36,8 @@ class Learner(nn.Module):
     ...     def step(self, x, y, t):
     ...         self.descend(cross_entropy(self.logits(x, t), y), rate=0.1)
     >>> learner = Plain(nn.Linear(5, 4), Setting.split([[0, 1], [2, 3]], shape=(5,)))
-    >>> learner.observe(torch.zeros(10, 5), torch.ones(10, dtype=int), 0)
+    >>> for _ in range(20):
+    ...     learner.observe(torch.zeros(10, 5), torch.ones(10, dtype=int), 0)
     >>> learner.predict(torch.zeros(1, 5), 0).argmax().item()
     1
     """
@@ -59,20 +56,13 @@ class Learner(nn.Module):
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
-        super().__init__()
+        super().__init__(net, setting)
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))
         if not any(p.requires_grad for p in net.parameters()):
             raise InputError(f"{type(net).__name__} has no parameter that can be trained")
-        self.net, self.setting = net, setting
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
-        self.visible: Tensor
-        self.register_buffer("visible", visible_at_start(setting))
-        self.own_classes: Tensor  # [tasks, classes]: follows from the setting, and is not saved
-        self.register_buffer("own_classes", classes_of_tasks(setting), persistent=False)
         self.random = Random(setting.seed)
-        self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
-        self._state: list[Tensor] | None = None
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
         self.setup()
@@ -127,7 +117,7 @@ class Learner(nn.Module):
 
     def begin_task(self, t: int) -> None:
         """Task t begins, before its first mini-batch."""
-        self._weights = self._state = None
+        self.forget_tensors()
         self.task = t
         self.seen = (*(s for s in self.seen if s != t), t)
         reveal(self.visible, self.setting, t)
@@ -155,81 +145,6 @@ class Learner(nn.Module):
         """
         return type(self).answer is Learner.answer
 
-    def logits(
-        self,
-        x: Tensor,
-        t: int | Tensor,
-        state: Mapping[str, Tensor] | None = None,
-        replayed: Samples | None = None,
-        net: nn.Module | None = None,
-    ) -> Tensor:
-        """The network's logits for samples of task t (or of a task each), masked to what may be answered.
-
-        `state`: parameters and buffers, by name, to be used in place of the network's own; batch norm updates its
-        running statistics in whichever it uses. `replayed`: samples that follow those of task t in the same pass.
-        `net`: another network, in place of the learner's.
-        """
-        if replayed is None:
-            return self.mask(self.raw_logits(x, state=state, net=net), t)
-        return self.mask(self.raw_logits(x, replayed.x, state=state, net=net), t, replayed.task)
-
-    def replay_logits(
-        self, x: Tensor, t: int, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
-    ) -> Tensor:
-        """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
-
-        It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
-        network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
-        quicker.
-        """
-        sizes = [len(x), len(replayed.x)]
-        apart = not together and couples_samples(self.net)
-        if apart and not groups_samples(self.net):
-            return torch.cat([self.logits(x, t, state), self.logits(replayed.x, replayed.task, state)])
-        with batch_groups(sizes if apart else [sum(sizes)]):
-            return self.logits(x, t, state, replayed)
-
-    def raw_logits(
-        self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None
-    ) -> Tensor:
-        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
-        net, x = self.net if net is None else net, self.scale(*batches)
-        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
-        if out.shape != (len(x), self.setting.n_classes):
-            raise InputError(
-                f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, "
-                f"not ({len(x)}, {self.setting.n_classes}) logits"
-            )
-        return out
-
-    def scale(self, *batches: Tensor) -> Tensor:
-        """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
-        the same ones to several networks can scale them once."""
-        return join_inputs(batches, self.setting.input_range)
-
-    def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
-        """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
-        if self.setting.scenario == "domain":
-            return full_precision(logits)  # every class may be answered: there is nothing to hide
-        return mask_tasks(logits, self.visible, t, rest)
-
-    def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
-        """One SGD step on a loss, of the network's weights or of others."""
-        weights = self.weights() if weights is None else weights
-        sgd_(weights, gradients(loss, weights), rate)
-
-    def weights(self) -> list[nn.Parameter]:
-        """The network's trainable parameters."""
-        if self._weights is None or not all(p.requires_grad for p in self._weights):
-            self._weights = [p for p in self.net.parameters() if p.requires_grad]
-        return self._weights
-
-    def whole_state(self) -> list[Tensor]:
-        """The network's parameters and its statistics (see `updates.whole_state`)."""
-        if self._state is None:
-            self._state = whole_state(self.net)
-        return self._state
-
     @property
     def past(self) -> tuple[int, ...]:
         """The tasks that began before the current one."""
@@ -248,15 +163,6 @@ class Learner(nn.Module):
     def refusal(cls, scenario: str) -> str:
         """Why the method does not learn in a scenario, and what to use instead."""
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._weights = self._state = None  # it may put other tensors in their place
-        return super().load_state_dict(*args, **kwargs)
-
-    def _apply(self, *args: Any, **kwargs: Any) -> Learner:
-        self._weights = self._state = None  # a move to another device replaces buffers
-        super()._apply(*args, **kwargs)
-        return self
 
     # ---- state and checks ------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class PaperHyper(HyperParameters):
 
 @hypers
 class BCLDualHyper(ReleasedHabits, Extensions, PaperHyper):
-    """All of them, the paper's first."""
+    """The paper's, then the options of `released.py`."""
 
 
 class BCLDual(AdaptingLearner):
@@ -53,9 +53,6 @@ class BCLDual(AdaptingLearner):
 
     L is cross-entropy, B_M a draw from the episodic memories of earlier tasks, M_gm a draw from the generalization
     memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one.
-
-    Options beyond the paper's tables: maximally interfered retrieval, the exact outer gradient (Eq. 4), adaptation at
-    test time; see `replay.retrieve`, `hypergradient.py` and `adaptation.py`.
 
     Deviations from the released code: replay never excludes samples because of their number (it drops those whose
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.

@@ -9,7 +9,6 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
 from bcl.memory import Field
-from bcl.nets import couples_samples
 from bcl.ops.losses import Loss, cross_entropy
 
 
@@ -63,6 +62,6 @@ class DERPlusPlus(Learner):
 
     def of_each(self, *batches: Tensor) -> list[Tensor]:
         """What the network says of each batch, before any mask; one forward pass where that is the same."""
-        if couples_samples(self.net):
+        if self.coupling()[0]:
             return [self.raw_logits(x) for x in batches]
         return list(self.raw_logits(*batches).split([len(x) for x in batches]))

@@ -7,7 +7,8 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 
 @hypers
 class Extensions(HyperParameters):
-    """Options that the paper mentions or measures in its appendix."""
+    """Options beyond the paper's tables: maximally interfered retrieval, the exact outer gradient (Eq. 4), adaptation
+    at test time; see `replay.retrieve`, `hypergradient.py` and `adaptation.py`."""
 
     retrieval: str = hyper(
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")

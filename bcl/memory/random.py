@@ -33,7 +33,3 @@ class Random(nn.Module):
     def choose(self, eligible: Tensor, k: int) -> Tensor:
         """k indices among those where `eligible` holds, without replacement: see `bcl.ops.draws.choose`."""
         return draws.choose(self.state, eligible, k)
-
-    def choose_stored(self, task: Tensor, k: int, without: int = -1) -> Tensor:
-        """`choose` among the slots of a memory, given the task of each: those that are neither -1 nor `without`."""
-        return draws.choose_stored(self.state, task, k, without)

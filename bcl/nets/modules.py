@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -59,23 +58,13 @@ def couples_samples(net: nn.Module) -> bool:
 
     Batch norm does; torch's other modules and this package's do not. A module of unknown making is taken to.
     """
-    return _look(net)[0]
+    return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
 
 
 def groups_samples(net: nn.Module) -> bool:
     """Whether batches can share a forward pass and still be normalised each by itself (see `batch_groups`)."""
-    return _look(net)[1]
-
-
-_seen: WeakKeyDictionary[nn.Module, tuple[bool, bool]] = WeakKeyDictionary()  # asked at every step, so looked at once
-
-
-def _look(net: nn.Module) -> tuple[bool, bool]:
-    if net not in _seen:
-        others = [module for module in net.modules() if not isinstance(module, BatchNorm2d)]
-        grouped = all(_known(module) and not isinstance(module, _BatchNorm) for module in others)
-        _seen[net] = not grouped or any(isinstance(module, BatchNorm2d) for module in net.modules()), grouped
-    return _seen[net]
+    others = [module for module in net.modules() if not isinstance(module, BatchNorm2d)]
+    return all(_known(module) and not isinstance(module, _BatchNorm) for module in others)
 
 
 def _known(module: nn.Module) -> bool:

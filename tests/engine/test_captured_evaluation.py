@@ -60,7 +60,7 @@ def compare(names: list[str], net: str = "mlp", samples: int = 150) -> tuple[lis
 def test_captured_evaluation_equals_eager(name: str, net: str) -> None:
     same, apart, captured = compare([name], net)
     assert captured == (name != "icarl")
-    assert len(same) == (1 if method(name).joint else 3)
+    assert len(same) == (1 if method(name).is_upper_bound else 3)
     assert not any(same)
     assert max(apart) <= 2
 

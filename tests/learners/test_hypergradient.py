@@ -9,6 +9,8 @@ from torch import nn
 
 from bcl.errors import InputError
 from bcl.learners import method
+from bcl.ops.losses import gradients
+from bcl.ops.updates import sgd_
 
 OPTIONS = [
     {},
@@ -57,7 +59,8 @@ def outer_loss(learner, batch, weights):
             slow.random.load_state_dict(learner.random.state_dict())
             replay = slow.sample(x, y, t)  # MIR looks ahead from θ
             learner.random.load_state_dict(slow.random.state_dict())
-        direction = learner.descend(learner.inner_loss(x, y, t, replay), learner.weights(), direction)
+        slopes = gradients(learner.inner_loss(x, y, t, replay), learner.weights())
+        direction = sgd_(learner.weights(), slopes, h.inner_lr, direction if h.carry_gradients else ())
     samples = learner.draw_generalization()
     with torch.no_grad():
         return float(torch.nn.functional.cross_entropy(learner.logits(samples.x, samples.task), samples.y))
@@ -92,7 +95,8 @@ def test_the_first_order_gradient_is_another():
     direction = []
     for _ in range(2):
         replay = before.sample(x, y, batch[2])
-        direction = before.descend(before.inner_loss(x, y, batch[2], replay), before.weights(), direction)
+        slopes = gradients(before.inner_loss(x, y, batch[2], replay), before.weights())
+        direction = sgd_(before.weights(), slopes, before.hyper.inner_lr, direction)
     samples = before.draw_generalization()
     loss = torch.nn.functional.cross_entropy(before.logits(samples.x, samples.task), samples.y)
     truncated = torch.autograd.grad(loss, before.weights(), allow_unused=True, materialize_grads=True)
@@ -110,7 +114,7 @@ def test_batch_norm_statistics_follow_the_forward_passes():
     learner.step(x, y, t)
     x, y = other.exchange(x, y, t)
     replay = other.sample(x, y, t)
-    other.descend(other.inner_loss(x, y, t, replay), other.weights(), [])
+    other.descend(other.inner_loss(x, y, t, replay), other.hyper.inner_lr)
     samples = other.draw_generalization()
     other.logits(samples.x, samples.task)
     for name, value in other.net.named_buffers():

@@ -1,14 +1,16 @@
 """Hyper-parameters: names, kinds, ranges, and values that come as text."""
 
 import dataclasses
+import pickle
 
 import pytest
 from tiny import tiny_learner
 
 from bcl.errors import InputError, UnknownNameError
 from bcl.learners import METHODS, method
-from bcl.learners.bcl import BCLDualHyper, BCLSingleHyper
+from bcl.learners.bcl import BCLDualHyper, BCLDualMIRHyper, BCLSingleHyper
 from bcl.learners.er import ERHyper
+from bcl.learners.released import ReleasedHabits
 
 every_method = pytest.mark.parametrize("name", list(METHODS))
 
@@ -105,3 +107,25 @@ def test_every_field_says_what_it_means_and_its_default_is_valid(name):
     for field in dataclasses.fields(cls):
         assert field.metadata["meaning"]
         assert getattr(cls.of({field.name: str(field.default)}), field.name) == field.default
+
+
+def test_a_variant_differs_in_its_defaults_alone():
+    for made, changed in (
+        (BCLSingleHyper, {"inner_steps": 1, "generalization_share": 0.0, "carry_gradients": False}),
+        (BCLDualMIRHyper, {"replay_batch": 10, "retrieval": "mir"}),
+    ):
+        base, fields = dataclasses.fields(BCLDualHyper), dataclasses.fields(made)
+        assert [f.name for f in fields] == [f.name for f in base]
+        assert [f.metadata for f in fields] == [f.metadata for f in base]
+        assert {f.name: f.default for f, b in zip(fields, base, strict=True) if f.default != b.default} == changed
+        assert pickle.loads(pickle.dumps(made(inner_lr=0.5))) == made(inner_lr=0.5)
+        with pytest.raises(InputError, match="inner_lr must be greater than 0"):
+            made(inner_lr=0.0)
+
+
+def test_the_papers_hyper_parameters_come_first():
+    names = [field.name for field in dataclasses.fields(BCLDualHyper)]
+    released = [field.name for field in dataclasses.fields(ReleasedHabits)]
+    assert names[:3] == ["inner_lr", "outer_lr", "inner_steps"]
+    assert names[-len(released) :] == released
+    assert len(released) == 9

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcl.memory import Field, Random, ReservoirMemory
+from bcl.ops import rows
 
 
 def reservoir(slots):
@@ -65,31 +66,26 @@ def test_a_batch_is_as_good_as_its_samples_one_by_one():
         assert contents(together) == contents(apart)
 
 
-class Given:
-    """Random integers that were agreed beforehand."""
-
-    def __init__(self, *values):
-        self.values = values
-
-    def integers(self, n):
-        assert n == len(self.values)
-        return torch.tensor(self.values)
+def agreed(monkeypatch, *values):
+    """A generator whose next integers were agreed beforehand."""
+    monkeypatch.setattr(rows, "integers", lambda _, n: torch.tensor(values, dtype=torch.long).view(n))
+    return Random(0)
 
 
 def test_of_several_samples_for_one_slot_the_latest_stays(monkeypatch):
     """It alone is written: the order of several writes to a slot is undefined on a GPU."""
     memory, written = reservoir(3), []
-    put = memory.put
-    monkeypatch.setattr(memory, "put", lambda slot, *rest, **extra: (written.append(slot), put(slot, *rest, **extra)))
-    write(memory, [1, 2, 3], Given(0, 0, 0))
-    write(memory, [4, 5, 6, 7], Given(1, 1, 5, 1))  # samples 4 to 7 go to slots 1, 1, none, 1
+    put = rows.put
+    monkeypatch.setattr(rows, "put", lambda slot, *rest: (written.append(slot), put(slot, *rest)))
+    write(memory, [1, 2, 3], agreed(monkeypatch, 0, 0, 0))
+    write(memory, [4, 5, 6, 7], agreed(monkeypatch, 1, 1, 5, 1))  # samples 4 to 7 go to slots 1, 1, none, 1
     assert contents(memory) == [1, 7, 3]
     assert [slot.tolist() for slot in written] == [[0, 1, 2], [3, 3, 3, 1]]
 
 
-def test_a_sample_of_the_filling_batch_may_be_replaced_within_it():
+def test_a_sample_of_the_filling_batch_may_be_replaced_within_it(monkeypatch):
     memory = reservoir(2)
-    write(memory, [1, 2, 3], Given(9, 9, 0))  # the third goes to slot 0
+    write(memory, [1, 2, 3], agreed(monkeypatch, 9, 9, 0))  # the third goes to slot 0
     assert contents(memory) == [3, 2]
 
 

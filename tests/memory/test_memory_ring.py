@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcl.memory import Field, Random, RingMemory
+from bcl.ops import rows
 
 
 class ListRing:
@@ -93,8 +94,8 @@ def test_of_a_batch_larger_than_the_ring_the_latest_stay():
 def test_no_slot_is_written_twice_at_once(overflow, monkeypatch):
     """The order of such writes is undefined on a GPU; only the slot for what is dropped may take several."""
     memory, written = ring(overflow=overflow), []
-    put = memory.put
-    monkeypatch.setattr(memory, "put", lambda slot, *rest, **extra: (written.append(slot), put(slot, *rest, **extra)))
+    put = rows.put
+    monkeypatch.setattr(rows, "put", lambda slot, *rest: (written.append(slot), put(slot, *rest)))
     for n in (3, 9, 4, 20):
         write(memory, list(range(1, n + 1)), 1)
         slots = [s for s in written.pop().tolist() if s != memory.slots]
@@ -135,8 +136,9 @@ def test_a_draw_brings_whole_samples(k):
     write(memory, [1, 2], 0)
     write(memory, [3, 4], 1)
     write(memory, [5], 2)
-    drawn = memory.draw(k, Random(0), without=1)
+    drawn = memory.draw(k, Random(0), without=1, tasks=3)
     assert len(drawn.y) == k
+    assert len(memory.draw(k, Random(0), without=1).y) == min(k, 2)  # no more than a task has slots
     assert set(drawn.y.tolist()) <= {1, 2, 5}
     assert drawn.x[:, 0].tolist() == drawn.y.tolist()
     assert drawn.task.tolist() == [2 if y == 5 else 0 for y in drawn.y.tolist()]

@@ -1,0 +1,131 @@
+"""What a learner does with its network: forward passes, masked or not, and steps of gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from bcl.errors import InputError
+from bcl.memory import Samples
+from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start
+from bcl.ops.layers import batch_groups
+from bcl.ops.losses import Loss, gradients
+from bcl.ops.masks import full_precision, join_inputs, mask_tasks
+from bcl.ops.updates import sgd_, whole_state
+from bcl.streams import Setting
+
+
+class Passes(nn.Module):
+    """A network in a setting.
+
+    `visible[t]` and `own_classes[t]` are boolean rows over all classes: what samples of task t may be answered with by
+    now, and what task t is about. The latter follow from the setting and are not saved.
+    """
+
+    def __init__(self, net: nn.Module, setting: Setting):
+        super().__init__()
+        self.net, self.setting = net, setting
+        self.visible: Tensor
+        self.own_classes: Tensor
+        self.register_buffer("visible", visible_at_start(setting))
+        self.register_buffer("own_classes", classes_of_tasks(setting), persistent=False)
+        self.forget_tensors()
+
+    def logits(
+        self,
+        x: Tensor,
+        t: int | Tensor,
+        state: Mapping[str, Tensor] | None = None,
+        replayed: Samples | None = None,
+        net: nn.Module | None = None,
+    ) -> Tensor:
+        """The network's logits for samples of task t (or of a task each), masked to what may be answered.
+
+        `state`: parameters and buffers, by name, to be used in place of the network's own; batch norm updates its
+        running statistics in whichever it uses. `replayed`: samples that follow those of task t in the same pass.
+        `net`: another network, in place of the learner's.
+        """
+        if replayed is None:
+            return self.mask(self.raw_logits(x, state=state, net=net), t)
+        return self.mask(self.raw_logits(x, replayed.x, state=state, net=net), t, replayed.task)
+
+    def replay_logits(
+        self, x: Tensor, t: int, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
+
+        It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
+        network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
+        quicker.
+        """
+        sizes = [len(x), len(replayed.x)]
+        couples, groups = self.coupling()
+        apart = couples and not together
+        if apart and not groups:
+            return torch.cat([self.logits(x, t, state), self.logits(replayed.x, replayed.task, state)])
+        with batch_groups(sizes if apart else [sum(sizes)]):
+            return self.logits(x, t, state, replayed)
+
+    def raw_logits(
+        self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None
+    ) -> Tensor:
+        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
+        net, x = self.net if net is None else net, self.scale(*batches)
+        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
+        wanted = len(x), self.visible.shape[1]
+        if out.shape != wanted:
+            raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
+        return out
+
+    def scale(self, *batches: Tensor) -> Tensor:
+        """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
+        the same ones to several networks can scale them once."""
+        return join_inputs(batches, self.setting.input_range)
+
+    def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
+        """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
+        if self.setting.scenario == "domain":
+            return full_precision(logits)  # every class may be answered: there is nothing to hide
+        return mask_tasks(logits, self.visible, t, rest)
+
+    def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
+        """One SGD step on a loss, of the network's weights or of others."""
+        weights = self.weights() if weights is None else weights
+        sgd_(weights, gradients(loss, weights), rate)
+
+    def forget_tensors(self) -> None:
+        """The network's tensors may be others: look for them again."""
+        self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
+        self._state: list[Tensor] | None = None
+        self._coupling: tuple[bool, bool] | None = None
+
+    def weights(self) -> list[nn.Parameter]:
+        """The network's trainable parameters."""
+        if self._weights is None or not all(p.requires_grad for p in self._weights):
+            self._weights = [p for p in self.net.parameters() if p.requires_grad]
+        return self._weights
+
+    def whole_state(self) -> list[Tensor]:
+        """The network's parameters and its statistics (see `updates.whole_state`)."""
+        if self._state is None:
+            self._state = whole_state(self.net)
+        return self._state
+
+    def coupling(self) -> tuple[bool, bool]:
+        """Whether the network couples the samples of a batch, and whether it can keep groups of them apart."""
+        if self._coupling is None:
+            self._coupling = couples_samples(self.net), groups_samples(self.net)
+        return self._coupling
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self.forget_tensors()  # it may put other tensors in their place
+        return super().load_state_dict(*args, **kwargs)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Passes:
+        self.forget_tensors()  # a move to another device replaces buffers
+        super()._apply(*args, **kwargs)
+        return self
