@@ -33,6 +33,7 @@ _HOMES = {
     "BCLSingle": "bcl.learners.bcl",
     "BCLDual": "bcl.learners.bcl",
     "BCLDualMIR": "bcl.learners.bcl",
+    "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",
     "load": "bcl.engine.checkpoint",
 }
