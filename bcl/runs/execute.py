@@ -11,10 +11,10 @@ from typing import Any
 import bcl
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
+from bcl.metrics import all_metrics
 from bcl.runs.config import RunConfig
 from bcl.runs.precision import precision_context, set_precision
 from bcl.runs.store import RunStore
-from bcl.metrics import all_metrics
 
 
 def execute_together(

@@ -94,7 +94,9 @@ def test_it_is_part_of_suites_and_timed(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.usefixtures("here")
 def test_an_error_in_it_names_its_line(workers: str) -> None:
-    line = "AttributeError: 'Stumbles' object has no attribute 'missing' (own_method_of_mine.py:13: return self.missing)"
+    line = (
+        "AttributeError: 'Stumbles' object has no attribute 'missing' (own_method_of_mine.py:13: return self.missing)"
+    )
     done = run("run", "split-digits", "own_method_of_mine:Stumbles", "--seeds", "2", *QUICK, "--workers", workers)
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
