@@ -34,6 +34,7 @@ _HOMES = {
     "BCLDual": "bcl.learners.bcl",
     "BCLDualMIR": "bcl.learners.bcl",
     "is_finite": "bcl.engine.evaluate",
+    "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",
     "load": "bcl.engine.checkpoint",
 }

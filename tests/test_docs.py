@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -11,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from bcl.cli import catalogue
-from bcl.cli import run_command as command
-from bcl.learners import METHODS
 from bcl.report.summary import summarize
 from bcl.streams import BENCHMARKS
 
@@ -62,46 +61,26 @@ def test_own_network_on_the_command_line_and_in_python(tmp_path: Path) -> None:
     python(f"{weights}{save}{pretrained}\npretrained(s)", tmp_path)
 
 
-@pytest.fixture
-def mean_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The method of docs/own-method.md, in a file beside the package, and its line in METHODS."""
-    (code,) = blocks("docs/own-method.md")
+def test_own_method_is_checked_run_tuned_timed_and_used_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    code, use = blocks("docs/own-method.md")
     (tmp_path / "mean_teacher.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(METHODS, "mean-teacher", "mean_teacher:MeanTeacher")
-    return "mean-teacher"
-
-
-def test_own_method_learns_better_than_finetune(mean_teacher: str, tmp_path: Path) -> None:
-    options = {"seeds": range(3), "out": tmp_path / "runs", "workers": 1, "device": "cpu", "scenario": "class"}
-    results = command.run("split-digits", ["finetune", mean_teacher], **options)
+    said = {
+        line.split()[1]: bcl(line, tmp_path)
+        for block in blocks("docs/own-method.md", "bash")
+        for line in block.strip().splitlines()
+    }
+    assert set(said) == {"check", "run", "report", "tune", "speed", "list"}
+    assert "FAILED" not in said["check"]
+    assert all("mean_teacher:MeanTeacher" in said[command] for command in ("run", "tune", "speed", "list"))
+    assert "mean_teacher:MeanTeacher" in (tmp_path / "runs/mine/report.html").read_text(encoding="utf-8")
+    assert all(name in said["list"] for name in ("replay_batch", "consistency", "weight of the distance"))
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/mine/*/result.json")]
     accuracy = {line["method"]: line["acc"]["mean"] for line in summarize(results)}
-    assert accuracy[mean_teacher] > accuracy["finetune"] + 30
-
-
-def test_own_method_is_saved_whole(mean_teacher: str, tmp_path: Path) -> None:
-    import torch
-
-    import bcl
-
-    stream = bcl.benchmark("split-digits").stream(seed=0, samples=40)
-    one, other = (bcl.method(mean_teacher)(bcl.build("mlp", stream.setting), stream.setting) for _ in range(2))
-    for t in (0, 1):
-        for x, y, _ in stream.batches(t):
-            one.observe(x, y, t)
-    bcl.save(one, tmp_path / "one.safetensors")
-    bcl.load(other, tmp_path / "one.safetensors")
-    for x, y, _ in stream.batches(2):
-        one.observe(x, y, 2)
-        other.observe(x, y, 2)
-    x, _ = stream.test(0)
-    assert torch.equal(one.predict(x, 0), other.predict(x, 0))
-
-
-def test_own_method_is_listed_with_its_hyper_parameters(mean_teacher: str) -> None:
-    row = next(row for row in catalogue.methods() if row["name"] == mean_teacher)
-    assert row["reference"].startswith("after Tarvainen")
-    assert set(row["hyper"]) == {"lr", "replay_batch", "decay", "consistency"}
+    assert accuracy["mean_teacher:MeanTeacher"] > accuracy["finetune"] + 30
+    table = (ROOT / "docs/own-method.md").read_text(encoding="utf-8")
+    assert f"{accuracy['mean_teacher:MeanTeacher']:.2f} ±" in table, "the page shows what the command prints"
+    assert (tmp_path / "runs/hyper.yaml").exists()
+    assert python(use, tmp_path).startswith("ACC ")
 
 
 def test_the_table_of_methods_is_that_of_the_program() -> None:

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+from rich.console import Console
+from rich.table import Table
 
-from bcl.cli.options import Json
+from bcl.data import cache
+from bcl.data.sets import SETS
+from bcl.errors import DamagedFileError, unknown
+from bcl.learners import METHODS, installed_methods, method
+from bcl.streams import BENCHMARKS, Benchmark
+from bcl.studies.suite import load, packaged
 
-if TYPE_CHECKING:
-    from bcl.streams import Benchmark
 
-
-def list_(
-    what: Annotated[str, typer.Argument(metavar="[benchmarks|methods|suites|METHOD]")] = "", json_: Json = False
-) -> None:
-    """What there is: benchmarks, methods, suites; or one method with its hyper-parameters."""
+def content(what: str) -> dict[str, list[dict[str, Any]]]:
+    """All there is, one kind of it, or one method."""
     kinds = {"benchmarks": benchmarks, "methods": methods, "suites": suites}
     if what and what not in kinds:
-        from bcl.errors import unknown
-        from bcl.learners import METHODS, installed_methods
-
         if ":" not in what and what not in METHODS and what not in installed_methods():
             raise unknown("list", what, (*kinds, "METHOD"))
-        content = {"methods": [describe_method(what)]}
-    else:
-        content = {name: kinds[name]() for name in ([what] if what else kinds)}
-    if json_:
-        print(json.dumps(content))
-    else:
-        show(content)
+        return {"methods": [describe_method(what)]}
+    return {name: kinds[name]() for name in ([what] if what else kinds)}
 
 
 def benchmarks() -> list[dict[str, Any]]:
-    from bcl.streams import BENCHMARKS
-
     return [
         {
             "name": b.name,
@@ -56,8 +46,6 @@ def benchmarks() -> list[dict[str, Any]]:
 
 def _sizes(b: Benchmark) -> dict[str, Any]:
     """Images per learning task, and their shape, whether the data is here or not."""
-    from bcl.data.sets import SETS
-
     if b.dataset not in SETS:
         stream = b.stream(0)
         return {
@@ -75,10 +63,6 @@ def _sizes(b: Benchmark) -> dict[str, Any]:
 
 
 def _where(dataset: str) -> str:
-    from bcl.data import cache
-    from bcl.data.sets import SETS
-    from bcl.errors import DamagedFileError
-
     if dataset not in SETS:
         return "embedded"
     try:
@@ -102,14 +86,10 @@ def _compact(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def methods() -> list[dict[str, Any]]:
-    from bcl.learners import METHODS, installed_methods
-
     return [describe_method(name) for name in (*METHODS, *installed_methods())]
 
 
 def describe_method(name: str) -> dict[str, Any]:
-    from bcl.learners import method
-
     learner = method(name)
     return {
         "name": name,
@@ -122,8 +102,6 @@ def describe_method(name: str) -> dict[str, Any]:
 
 
 def suites() -> list[dict[str, Any]]:
-    from bcl.studies.suite import load, packaged
-
     found = [load(name) for name in packaged()]
     return [{"name": s.name, "title": s.title, "runs": sum(line.seeds for line in s.lines)} for s in found]
 
@@ -139,9 +117,6 @@ def _words(value: Any) -> str:
 
 
 def show(content: dict[str, list[dict[str, Any]]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     if list(content) == ["methods"] and len(content["methods"]) == 1:
         hyper = content["methods"][0]["hyper"]
         content = {

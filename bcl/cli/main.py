@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -13,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from bcl import __version__
-from bcl.cli.catalogue import list_
 from bcl.cli.check import check
 from bcl.cli.data import app as data_app
+from bcl.cli.options import Json
 from bcl.cli.report import report
 from bcl.cli.run import demo, run
 from bcl.cli.speed import speed
@@ -34,7 +35,6 @@ app = typer.Typer(
 )
 for command in (demo, run, tune, speed, check, report):
     app.command()(command)
-app.command("list")(list_)
 app.add_typer(data_app, name="data")
 app.add_typer(suite_app, name="suite")
 
@@ -53,6 +53,20 @@ def options(
     ] = False,
 ) -> None:
     del debug, version  # --debug is read by main(), wherever it stands on the line
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(metavar="[benchmarks|methods|suites|METHOD]")] = "", json_: Json = False
+) -> None:
+    """What there is: benchmarks, methods, suites; or one method with its hyper-parameters."""
+    from bcl.cli import catalogue
+
+    content = catalogue.content(what)
+    if json_:
+        print(json.dumps(content))
+    else:
+        catalogue.show(content)
 
 
 class _Plainly(logging.Handler):

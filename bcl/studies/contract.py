@@ -6,7 +6,6 @@ import inspect
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -75,7 +74,8 @@ def is_deterministic(trial: Trial) -> None:
     """The same seed ends the same, whatever the global generators give."""
     ends = []
     for noise in (0, 1):
-        with _seeded(noise):
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(noise)  # those of numpy and Python have moved on by themselves
             ends.append(state(trial.learnt(trial.make(0))))
     _same(ends[0], ends[1], "two runs with the same seed differ in")
 
@@ -239,18 +239,3 @@ def _hold(condition: bool, message: str) -> None:
 def _generators() -> tuple[Any, ...]:
     _, keys, position, *_ = np.random.get_state()
     return torch.get_rng_state().tolist(), (np.asarray(keys).tolist(), position), random.getstate()
-
-
-@contextmanager
-def _seeded(noise: int) -> Iterator[None]:
-    """The global generators at another place, for the time being."""
-    before = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    torch.default_generator.manual_seed(noise)
-    np.random.seed(noise)
-    random.seed(noise)
-    try:
-        yield
-    finally:
-        torch.set_rng_state(before[0])
-        np.random.set_state(before[1])
-        random.setstate(before[2])

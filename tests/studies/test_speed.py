@@ -85,11 +85,13 @@ def test_a_method_that_cannot_be_measured_does_not_lose_the_others(
 
 ALONE = """
 import signal, sys
+from types import SimpleNamespace
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from bcl.cli import main
-from bcl.studies import speed
+import bcl.studies
+from bcl.studies.speed import speed_alone
 if __name__ == "__main__":
-    speed.speed = speed.speed_alone  # on a GPU it is so
+    bcl.studies.speed = SimpleNamespace(speed=speed_alone)  # on a GPU it is so
     sys.exit(main("speed bcl-dual --benchmark split-cifar100 --device cpu --repeats 1000".split()))
 """
 

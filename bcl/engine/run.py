@@ -1,0 +1,57 @@
+"""A learner of one's own making on a stream, in Python: `bcl.run(learner, stream)`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from bcl.engine.loop import Loop, Member
+from bcl.learners.base import Learner
+from bcl.metrics import all_metrics
+from bcl.streams import Stream
+
+Report = Callable[[int, int], None]  # (steps done, steps in all)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of it, in percent. accuracy_matrix[i][j]: on task j after task i; before: of the untrained network."""
+
+    accuracy_matrix: list[list[float]]
+    before: list[float]
+    metrics: dict[str, float | None]  # acc, fm, la, bwt, fwt, anytime
+    steps: int
+    seconds: float
+
+
+def run(learner: Learner, stream: Stream, report: Report | None = None) -> Run:
+    """Take a learner through a stream, and measure it on all tasks after every one.
+
+    `report` is called a few times per second; without it a bar is shown if standard error is a terminal.
+
+    >>> import bcl
+    >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2, samples=20)
+    >>> result = bcl.run(bcl.ER(bcl.build("mlp", stream.setting), stream.setting), stream)
+    >>> len(result.accuracy_matrix), result.steps
+    (2, 4)
+    """
+    member = Member(learner, stream)
+    with _bar() if report is None else nullcontext(report) as told:
+        Loop([member], learner.visible.device, report=lambda _, done, total: told(done, total)).run()
+    at = member.position
+    return Run(at.matrix, at.before, all_metrics(at.matrix, at.before), at.steps, at.seconds)
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task("steps", total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)

@@ -1,0 +1,36 @@
+"""`bcl.run`: a learner and a stream in Python, to the same figures as a run of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bcl
+from bcl.cli import main
+from bcl.runs.store import find_results
+from bcl.streams.own_samples import from_samples
+
+
+def test_it_gives_what_the_command_gives(tmp_path: Path) -> None:
+    words = ["run", "split-digits", "er", "--seed", "3", "--tasks", "3", "--samples", "40", "--device", "cpu"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    (stored,) = find_results(tmp_path)
+    stream = bcl.benchmark("split-digits").stream(3, tasks=3, samples=40)
+    learner = bcl.ER(bcl.build("mlp", stream.setting), stream.setting, **stored["config"]["hyper"])
+    said: list[tuple[int, int]] = []
+    result = bcl.run(learner, stream, report=lambda done, total: said.append((done, total)))
+    assert result.accuracy_matrix == stored["accuracy_matrix"]
+    assert result.before == stored["before"]
+    assert result.metrics == {name: stored[name] for name in result.metrics}
+    assert said[-1] == (result.steps, stored["steps"])
+
+
+def test_own_data_and_nothing_printed_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    samples = [(random.normal(y, 0.1, 4), y, y // 2) for y in range(4) for _ in range(20)]
+    stream = from_samples(samples, samples, memory=10, net="mlp").stream(seed=0)
+    result = bcl.run(bcl.Finetune(bcl.build("mlp", stream.setting), stream.setting), stream)
+    assert np.shape(result.accuracy_matrix) == (2, 2)
+    assert capsys.readouterr() == ("", "")
