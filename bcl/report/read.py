@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bcl.errors import DamagedFileError, InputError
-from bcl.report.grouping import check, from_results, latest, show
+from bcl.report.grouping import from_results, latest, show
 from bcl.report.study import Group, Result, Row, Study
 from bcl.runs.result import find_results
 from bcl.studies.plan import read_record
