@@ -50,20 +50,9 @@ def _collect(
 
 @triton.jit(do_not_specialize=["n", "k", "without"])
 def _choose(
-    state,
-    source,
-    out,
-    keys,
-    slots,
-    n,
-    k,
-    without,
-    TASKS: tl.constexpr,
-    K: tl.constexpr,
-    ROOM: tl.constexpr,
-    TILE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    state, source, out, keys, slots, n, k, without, TASKS: tl.constexpr, K: tl.constexpr, ROOM: tl.constexpr,
+    TILE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """The k eligible slots with the largest keys, the largest first; where there are m < k, these over and over."""
     seed = tl.load(state).to(tl.uint64)
     m = 0
@@ -118,19 +107,7 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int = -1) -> Tensor
     block = min(8192, max(256, power_of_2(n)))
     source = eligible if tasks else eligible.view(torch.uint8)
     _choose[(1,)](
-        state,
-        source.contiguous(),
-        out,
-        keys,
-        slots,
-        n,
-        k,
-        without,
-        TASKS=tasks,
-        K=power_of_2(k),
-        ROOM=room,
-        TILE=max(2, min(16, 8192 // room)),
-        BLOCK=block,
-        num_warps=max(4, min(16, block // 512)),
-    )
+        state, source.contiguous(), out, keys, slots, n, k, without, TASKS=tasks, K=power_of_2(k), ROOM=room,
+        TILE=max(2, min(16, 8192 // room)), BLOCK=block, num_warps=max(4, min(16, block // 512)),
+    )  # fmt: skip
     return out

@@ -24,27 +24,9 @@ def _count(seen, state, n):
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _write(
-    x,
-    y,
-    task,
-    extra,
-    kept_x,
-    kept_y,
-    kept_task,
-    kept_extra,
-    seen,
-    state,
-    t,
-    n,
-    slots,
-    words,
-    extra_words,
-    TASKS: tl.constexpr,
-    EXTRA: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
+    x, y, task, extra, kept_x, kept_y, kept_task, kept_extra, seen, state, t, n, slots, words, extra_words,
+    TASKS: tl.constexpr, EXTRA: tl.constexpr, ADVANCE: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
     row = tl.arange(0, ROWS)
     number = tl.load(seen) + row  # how many samples came before each
     drawn = random_integers(tl.load(state).to(tl.uint64), row) % (number + 1)
@@ -68,15 +50,9 @@ def _write(
 
 
 def write(
-    x: Tensor,
-    y: Tensor,
-    t: int | Tensor,
-    kept: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    state: Tensor,
-    stored: Tensor | None = None,
-    extra: Tensor | None = None,
-) -> None:
+    x: Tensor, y: Tensor, t: int | Tensor, kept: tuple[Tensor, Tensor, Tensor], seen: Tensor, state: Tensor,
+    stored: Tensor | None = None, extra: Tensor | None = None,
+) -> None:  # fmt: skip
     """What `ReservoirMemory.write` does to x, y and task, and to one further field, with a generator's state."""
     n, (kept_x, kept_y, kept_task) = len(y), kept
     words, kept_words = as_words(x, kept_x)
@@ -85,25 +61,9 @@ def write(
     shape["ROWS"] = power_of_2(n)
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
-        words,
-        y.contiguous(),
-        t.contiguous() if isinstance(t, Tensor) else y,
-        more,
-        kept_words,
-        kept_y,
-        kept_task,
-        kept_more,
-        seen,
-        state,
-        0 if isinstance(t, Tensor) else t,
-        n,
-        len(kept_y) - 1,
-        words.shape[1],
-        more.shape[1],
-        TASKS=isinstance(t, Tensor),
-        EXTRA=extra is not None,
-        ADVANCE=pieces == 1,
-        **shape,
-    )
+        words, y.contiguous(), t.contiguous() if isinstance(t, Tensor) else y, more, kept_words, kept_y, kept_task,
+        kept_more, seen, state, 0 if isinstance(t, Tensor) else t, n, len(kept_y) - 1, words.shape[1], more.shape[1],
+        TASKS=isinstance(t, Tensor), EXTRA=extra is not None, ADVANCE=pieces == 1, **shape,
+    )  # fmt: skip
     if pieces > 1:  # no program may read the counters after another has changed them
         _count[(1,)](seen, state, n)

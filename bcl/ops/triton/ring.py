@@ -28,26 +28,9 @@ def _advance(seen, t, n, size, WRAP: tl.constexpr):
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _write(
-    x,
-    y,
-    extra,
-    ring_x,
-    ring_y,
-    ring_task,
-    ring_extra,
-    seen,
-    t,
-    n,
-    size,
-    words,
-    extra_words,
-    WRAP: tl.constexpr,
-    EXTRA: tl.constexpr,
-    ZEROS: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
+    x, y, extra, ring_x, ring_y, ring_task, ring_extra, seen, t, n, size, words, extra_words, WRAP: tl.constexpr,
+    EXTRA: tl.constexpr, ZEROS: tl.constexpr, ADVANCE: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
     before = tl.load(seen + t)
     for first in range(0, n, ROWS):
         row = (first + tl.arange(0, ROWS)).to(tl.int64)
@@ -77,16 +60,9 @@ def _write(
 
 
 def write(
-    x: Tensor,
-    y: Tensor,
-    t: int,
-    ring: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    size: int,
-    wrap: bool,
-    stored: Tensor | None = None,
-    extra: Tensor | None = None,
-) -> None:
+    x: Tensor, y: Tensor, t: int, ring: tuple[Tensor, Tensor, Tensor], seen: Tensor, size: int, wrap: bool,
+    stored: Tensor | None = None, extra: Tensor | None = None,
+) -> None:  # fmt: skip
     """What `RingMemory.write` does to x, y and task of a ring, and to one further field, with zeros where none come."""
     n, (ring_x, ring_y, ring_task) = len(y), ring
     words, ring_words = as_words(x, ring_x)
@@ -96,50 +72,19 @@ def write(
     shape = tile(n, words.shape[1])
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
-        words,
-        y.contiguous(),
-        more,
-        ring_words,
-        ring_y,
-        ring_task,
-        ring_more,
-        seen,
-        t,
-        n,
-        size,
-        words.shape[1],
-        ring_more.shape[1],
-        WRAP=wrap,
-        EXTRA=extra is not None,
-        ZEROS=stored is not None and extra is None,
-        ADVANCE=pieces == 1,
-        **shape,
-    )
+        words, y.contiguous(), more, ring_words, ring_y, ring_task, ring_more, seen, t, n, size, words.shape[1],
+        ring_more.shape[1], WRAP=wrap, EXTRA=extra is not None, ZEROS=stored is not None and extra is None,
+        ADVANCE=pieces == 1, **shape,
+    )  # fmt: skip
     if pieces > 1:  # no program may read the counter after another has changed it
         _advance[(1,)](seen, t, n, size, WRAP=wrap)
 
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _exchange(
-    x,
-    y,
-    x_out,
-    y_out,
-    ring_x,
-    ring_y,
-    ring_task,
-    seen,
-    t,
-    n,
-    size,
-    words,
-    PREFILL: tl.constexpr,
-    JOIN: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    N: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
+    x, y, x_out, y_out, ring_x, ring_y, ring_task, seen, t, n, size, words, PREFILL: tl.constexpr, JOIN: tl.constexpr,
+    ADVANCE: tl.constexpr, N: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
     before = tl.load(seen + t)
     slot = t * size + before % size
     oldest = tl.where(before < size, t * size, slot)
@@ -175,15 +120,9 @@ def _exchange(
 
 
 def exchange(
-    x: Tensor,
-    y: Tensor,
-    t: int,
-    ring: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    size: int,
-    prefill: bool,
+    x: Tensor, y: Tensor, t: int, ring: tuple[Tensor, Tensor, Tensor], seen: Tensor, size: int, prefill: bool,
     join: bool,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """What `RingMemory.exchange` does; `join`: the evicted sample is returned with the rest of the batch."""
     n, (ring_x, ring_y, ring_task) = len(y), ring
     x, y = x.contiguous(), y.contiguous()
@@ -192,24 +131,9 @@ def exchange(
     shape = tile(n, words.shape[1])
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _exchange[(pieces,)](
-        words,
-        y,
-        words_out,
-        y_out,
-        ring_words,
-        ring_y,
-        ring_task,
-        seen,
-        t,
-        n,
-        size,
-        words.shape[1],
-        PREFILL=prefill,
-        JOIN=join,
-        ADVANCE=pieces == 1,
-        N=power_of_2(n),
-        **shape,
-    )
+        words, y, words_out, y_out, ring_words, ring_y, ring_task, seen, t, n, size, words.shape[1], PREFILL=prefill,
+        JOIN=join, ADVANCE=pieces == 1, N=power_of_2(n), **shape,
+    )  # fmt: skip
     if pieces > 1:
         _advance[(1,)](seen, t, 1, size, WRAP=True)
     return (x_out, y_out) if join else (x[1:], y[1:])
