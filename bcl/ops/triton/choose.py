@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.ops.triton.launch import power_of_2
+from bcl.ops.triton.rows import number
 
 
 @triton.jit
@@ -50,25 +51,11 @@ def _collect(
 
 @triton.jit(do_not_specialize=["n", "k", "without"])
 def _choose(
-    state,
-    source,
-    out,
-    keys,
-    slots,
-    n,
-    k,
-    without,
-    TASKS: tl.constexpr,
-    ON_DEVICE: tl.constexpr,
-    K: tl.constexpr,
-    ROOM: tl.constexpr,
-    TILE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    state, source, out, keys, slots, n, k, without, TASKS: tl.constexpr, K: tl.constexpr, ROOM: tl.constexpr,
+    TILE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """The k eligible slots with the largest keys, the largest first; where there are m < k, these over and over."""
-    if ON_DEVICE:
-        without = tl.load(without)
-    seed = tl.load(state).to(tl.uint64)
+    seed, without = tl.load(state).to(tl.uint64), number(without)
     m = 0
     for start in range(0, n, BLOCK):
         slot = start + tl.arange(0, BLOCK)
@@ -112,8 +99,7 @@ def _room(k: int) -> int:
 
 
 def choose(state: Tensor, eligible: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
-    """What `Random.choose` draws, and the state advanced. `eligible`: a mask, or a task each: not -1 nor `without`
-    (a number, or a value on the device)."""
+    """What `Random.choose` draws, and the state advanced. `eligible`: a mask, or a task each: not -1 nor `without`."""
     n, device, tasks = len(eligible), eligible.device, eligible.dtype == torch.long
     k = min(k, n)
     room = _room(k)
@@ -122,20 +108,7 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int | Tensor = -1) 
     block = min(8192, max(256, power_of_2(n)))
     source = eligible if tasks else eligible.view(torch.uint8)
     _choose[(1,)](
-        state,
-        source.contiguous(),
-        out,
-        keys,
-        slots,
-        n,
-        k,
-        without,
-        TASKS=tasks,
-        ON_DEVICE=isinstance(without, Tensor),
-        K=power_of_2(k),
-        ROOM=room,
-        TILE=max(2, min(16, 8192 // room)),
-        BLOCK=block,
-        num_warps=max(4, min(16, block // 512)),
-    )
+        state, source.contiguous(), out, keys, slots, n, k, without, TASKS=tasks, K=power_of_2(k), ROOM=room,
+        TILE=max(2, min(16, 8192 // room)), BLOCK=block, num_warps=max(4, min(16, block // 512)),
+    )  # fmt: skip
     return out

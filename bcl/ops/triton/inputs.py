@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.ops.triton.launch import cdiv
+from bcl.ops.triton.rows import number
 
 
 @triton.jit
@@ -33,14 +34,11 @@ def scale(parts: Sequence[Tensor], factor: float, low: float) -> Tensor:
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _mask(
-    logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, ON_DEVICE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+    logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, BLOCK: tl.constexpr
+):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = i // classes
-    if ON_DEVICE:
-        t = tl.load(t)
-    mine = tl.zeros([BLOCK], dtype=tl.int64) + t
+    mine = tl.zeros([BLOCK], dtype=tl.int64) + number(t)
     if TASKS:
         mine = tl.where(row < n, mine, tl.load(task + row - n, mask=(row >= n) & (i < total), other=0))
     shown = tl.load(visible + mine * classes + i % classes, mask=i < total, other=0) != 0
@@ -53,10 +51,7 @@ def _masked(logits: Tensor, visible: Tensor, task: Tensor | None, t: int | Tenso
     grid = (cdiv(logits.numel(), 1024),)
     tasks = visible if task is None else task
     shape = logits.numel(), logits.shape[1]
-    _mask[grid](
-        logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill,
-        TASKS=task is not None, ON_DEVICE=isinstance(t, Tensor), BLOCK=1024,
-    )  # fmt: skip
+    _mask[grid](logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill, TASKS=task is not None, BLOCK=1024)
     return out
 
 

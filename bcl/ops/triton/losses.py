@@ -19,28 +19,10 @@ LARGEST = 2**18  # of logits: more are too many for one program
 
 @triton.jit
 def _loss(
-    logits,
-    label,
-    more_label,
-    target,
-    count,
-    loss,
-    slope,
-    n,
-    rows,
-    stride,
-    classes,
-    scale,
-    more_scale,
-    temperature,
-    weight,
-    LABELS: tl.constexpr,
-    TARGET: tl.constexpr,
-    COUNT: tl.constexpr,
-    PER_CLASS: tl.constexpr,
-    ROWS: tl.constexpr,
-    CLASSES: tl.constexpr,
-):
+    logits, label, more_label, target, count, loss, slope, n, rows, stride, classes, scale, more_scale, temperature,
+    weight, LABELS: tl.constexpr, TARGET: tl.constexpr, COUNT: tl.constexpr, PER_CLASS: tl.constexpr,
+    ROWS: tl.constexpr, CLASSES: tl.constexpr,
+):  # fmt: skip
     """Cross-entropy of the first n rows times `scale`, that of the others times `more_scale`, and for these the
     divergence from `target` as well; with a count, of the first rows, as many as it says, the mean. One program, so
     that the sum over the rows needs no other kernel."""
@@ -104,15 +86,9 @@ def takes(logits: Tensor) -> bool:
 
 
 def loss(
-    logits: Tensor,
-    label: Tensor | None,
-    more_label: Tensor | None = None,
-    target: Tensor | None = None,
-    temperature: float = 1.0,
-    weight: float = 1.0,
-    per_class: bool = True,
-    count: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+    logits: Tensor, label: Tensor | None, more_label: Tensor | None = None, target: Tensor | None = None,
+    temperature: float = 1.0, weight: float = 1.0, per_class: bool = True, count: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Mean cross-entropy of the rows that `label` is for, plus that of the others, plus `weight` times the mean
     divergence of these from `target`; without labels the divergence alone, of all rows. With a `count`, the
     mean cross-entropy of the first rows, as many as it says.
@@ -128,27 +104,10 @@ def loss(
     tile = max(1, min(power_of_2(rows), 4096 // block))
     nothing = slope
     _loss[(1,)](
-        z,
-        nothing if label is None else label.contiguous(),
-        label if more_label is None else more_label.contiguous(),
-        nothing if target is None else target.contiguous(),
-        nothing if count is None else count,
-        value,
-        slope,
-        n,
-        rows,
-        z.stride(0),
-        classes,
-        1.0 / max(n, 1),
-        1.0 / max(rows - n, 1),
-        temperature,
-        weight,
-        LABELS=label is not None,
-        TARGET=target is not None,
-        COUNT=count is not None,
-        PER_CLASS=per_class,
-        ROWS=tile,
-        CLASSES=block,
-        num_warps=max(4, min(8, tile * block // 256)),
-    )
+        z, nothing if label is None else label.contiguous(), label if more_label is None else more_label.contiguous(),
+        nothing if target is None else target.contiguous(), nothing if count is None else count, value, slope, n,
+        rows, z.stride(0), classes, 1.0 / max(n, 1), 1.0 / max(rows - n, 1), temperature, weight,
+        LABELS=label is not None, TARGET=target is not None, COUNT=count is not None, PER_CLASS=per_class, ROWS=tile,
+        CLASSES=block, num_warps=max(4, min(8, tile * block // 256)),
+    )  # fmt: skip
     return _Loss.apply(logits, value, slope), slope

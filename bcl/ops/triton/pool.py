@@ -71,19 +71,9 @@ class _MaxPool(torch.autograd.Function):
         dy = channels_last(dy)
         dx = new(n, c, h, w, dy)
         launch(
-            _backward,
-            (cdiv(dx.numel(), BLOCK),),
-            dy,
-            tap,
-            dx,
-            h,
-            w,
-            dy.shape[2],
-            dy.shape[3],
-            dx.numel(),
-            C=c,
+            _backward, (cdiv(dx.numel(), BLOCK),), dy, tap, dx, h, w, dy.shape[2], dy.shape[3], dx.numel(), C=c,
             BLOCK=BLOCK,
-        )
+        )  # fmt: skip
         return dx
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bcl.ops.triton.choose import random_integers
 from bcl.ops.triton.launch import cdiv, power_of_2
-from bcl.ops.triton.rows import TILE, as_words, copy_rows, tile
+from bcl.ops.triton.rows import TILE, as_words, copy_rows, number, tile
 
 
 @triton.jit
@@ -24,34 +24,13 @@ def _count(seen, state, n):
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _write(
-    x,
-    y,
-    task,
-    extra,
-    kept_x,
-    kept_y,
-    kept_task,
-    kept_extra,
-    seen,
-    state,
-    t,
-    n,
-    slots,
-    words,
-    extra_words,
-    TASKS: tl.constexpr,
-    EXTRA: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ON_DEVICE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
-    if ON_DEVICE:
-        t = tl.load(t)
-    row = tl.arange(0, ROWS)
-    number = tl.load(seen) + row  # how many samples came before each
-    drawn = random_integers(tl.load(state).to(tl.uint64), row) % (number + 1)
-    slot = tl.where(number < slots, number, drawn)
+    x, y, task, extra, kept_x, kept_y, kept_task, kept_extra, seen, state, t, n, slots, words, extra_words,
+    TASKS: tl.constexpr, EXTRA: tl.constexpr, ADVANCE: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    t, row = number(t), tl.arange(0, ROWS)
+    before = tl.load(seen) + row  # how many samples came before each
+    drawn = random_integers(tl.load(state).to(tl.uint64), row) % (before + 1)
+    slot = tl.where(before < slots, before, drawn)
     # Of two samples of a batch that fall into one slot the later stays.
     later = (row[None, :] > row[:, None]) & (row[None, :] < n) & (slot[None, :] == slot[:, None])
     kept = (row < n) & (slot < slots) & (tl.sum(later.to(tl.int32), axis=1) == 0)
@@ -71,20 +50,11 @@ def _write(
 
 
 def write(
-    x: Tensor,
-    y: Tensor,
-    t: int | Tensor,
-    kept: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    state: Tensor,
-    stored: Tensor | None = None,
-    extra: Tensor | None = None,
-) -> None:
-    """What `ReservoirMemory.write` does to x, y and task, and to one further field, with a generator's state.
-
-    t: a task, a value on the device (a tensor without dimensions), or a task for each sample.
-    """
-    each, on_device = (isinstance(t, Tensor) and t.dim() == d for d in (1, 0))
+    x: Tensor, y: Tensor, t: int | Tensor, kept: tuple[Tensor, Tensor, Tensor], seen: Tensor, state: Tensor,
+    stored: Tensor | None = None, extra: Tensor | None = None,
+) -> None:  # fmt: skip
+    """What `ReservoirMemory.write` does to x, y and task, and to one further field, with a generator's state."""
+    each = isinstance(t, Tensor) and t.dim() == 1  # a task for each sample
     n, (kept_x, kept_y, kept_task) = len(y), kept
     words, kept_words = as_words(x, kept_x)
     more, kept_more = (words, kept_words) if stored is None or extra is None else as_words(extra, stored)
@@ -92,26 +62,8 @@ def write(
     shape["ROWS"] = power_of_2(n)
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
-        words,
-        y.contiguous(),
-        t.contiguous() if each else y,
-        more,
-        kept_words,
-        kept_y,
-        kept_task,
-        kept_more,
-        seen,
-        state,
-        0 if each else t,
-        n,
-        len(kept_y) - 1,
-        words.shape[1],
-        more.shape[1],
-        TASKS=each,
-        EXTRA=extra is not None,
-        ADVANCE=pieces == 1,
-        ON_DEVICE=on_device,
-        **shape,
-    )
+        words, y.contiguous(), t.contiguous() if each else y, more, kept_words, kept_y, kept_task, kept_more, seen,
+        state, 0 if each else t, n, len(kept_y) - 1, words.shape[1], more.shape[1], TASKS=each, EXTRA=extra is not None, ADVANCE=pieces == 1, **shape,
+    )  # fmt: skip
     if pieces > 1:  # no program may read the counters after another has changed them
         _count[(1,)](seen, state, n)

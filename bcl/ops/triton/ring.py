@@ -1,7 +1,4 @@
-"""Writing to a ring memory in one kernel: where to, what falls out, all fields, the counter.
-
-The task t may be a value on the device, a tensor without dimensions: a captured kernel then reads it at every replay.
-"""
+"""Writing to a ring memory in one kernel: where to, what falls out, all fields, the counter."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bcl.ops.triton.launch import cdiv, power_of_2
-from bcl.ops.triton.rows import TILE, as_words, copy_rows, tile
+from bcl.ops.triton.rows import TILE, as_words, copy_rows, number, tile
 
 
 @triton.jit
@@ -24,38 +21,18 @@ def _after(before, n, size, WRAP: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["t", "n"])
-def _advance(seen, t, n, size, WRAP: tl.constexpr, ON_DEVICE: tl.constexpr):
-    if ON_DEVICE:
-        t = tl.load(t)
+def _advance(seen, t, n, size, WRAP: tl.constexpr):
+    t = number(t)
     before = tl.load(seen + t)
     tl.store(seen + t, _after(before, n, size, WRAP))
 
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _write(
-    x,
-    y,
-    extra,
-    ring_x,
-    ring_y,
-    ring_task,
-    ring_extra,
-    seen,
-    t,
-    n,
-    size,
-    words,
-    extra_words,
-    WRAP: tl.constexpr,
-    EXTRA: tl.constexpr,
-    ZEROS: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ON_DEVICE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
-    if ON_DEVICE:
-        t = tl.load(t)
+    x, y, extra, ring_x, ring_y, ring_task, ring_extra, seen, t, n, size, words, extra_words, WRAP: tl.constexpr,
+    EXTRA: tl.constexpr, ZEROS: tl.constexpr, ADVANCE: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    t = number(t)
     before = tl.load(seen + t)
     for first in range(0, n, ROWS):
         row = (first + tl.arange(0, ROWS)).to(tl.int64)
@@ -85,16 +62,9 @@ def _write(
 
 
 def write(
-    x: Tensor,
-    y: Tensor,
-    t: int | Tensor,
-    ring: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    size: int,
-    wrap: bool,
-    stored: Tensor | None = None,
-    extra: Tensor | None = None,
-) -> None:
+    x: Tensor, y: Tensor, t: int | Tensor, ring: tuple[Tensor, Tensor, Tensor], seen: Tensor, size: int, wrap: bool,
+    stored: Tensor | None = None, extra: Tensor | None = None,
+) -> None:  # fmt: skip
     """What `RingMemory.write` does to x, y and task of a ring, and to one further field, with zeros where none come."""
     n, (ring_x, ring_y, ring_task) = len(y), ring
     words, ring_words = as_words(x, ring_x)
@@ -104,54 +74,20 @@ def write(
     shape = tile(n, words.shape[1])
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
-        words,
-        y.contiguous(),
-        more,
-        ring_words,
-        ring_y,
-        ring_task,
-        ring_more,
-        seen,
-        t,
-        n,
-        size,
-        words.shape[1],
-        ring_more.shape[1],
-        WRAP=wrap,
-        EXTRA=extra is not None,
-        ZEROS=stored is not None and extra is None,
-        ADVANCE=pieces == 1,
-        ON_DEVICE=isinstance(t, Tensor),
-        **shape,
-    )
+        words, y.contiguous(), more, ring_words, ring_y, ring_task, ring_more, seen, t, n, size, words.shape[1],
+        ring_more.shape[1], WRAP=wrap, EXTRA=extra is not None, ZEROS=stored is not None and extra is None,
+        ADVANCE=pieces == 1, **shape,
+    )  # fmt: skip
     if pieces > 1:  # no program may read the counter after another has changed it
-        _advance[(1,)](seen, t, n, size, WRAP=wrap, ON_DEVICE=isinstance(t, Tensor))
+        _advance[(1,)](seen, t, n, size, WRAP=wrap)
 
 
 @triton.jit(do_not_specialize=["t", "n"])
 def _exchange(
-    x,
-    y,
-    x_out,
-    y_out,
-    ring_x,
-    ring_y,
-    ring_task,
-    seen,
-    t,
-    n,
-    size,
-    words,
-    PREFILL: tl.constexpr,
-    JOIN: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ON_DEVICE: tl.constexpr,
-    N: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
-    if ON_DEVICE:
-        t = tl.load(t)
+    x, y, x_out, y_out, ring_x, ring_y, ring_task, seen, t, n, size, words, PREFILL: tl.constexpr, JOIN: tl.constexpr,
+    ADVANCE: tl.constexpr, N: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    t = number(t)
     before = tl.load(seen + t)
     slot = t * size + before % size
     oldest = tl.where(before < size, t * size, slot)
@@ -187,15 +123,9 @@ def _exchange(
 
 
 def exchange(
-    x: Tensor,
-    y: Tensor,
-    t: int | Tensor,
-    ring: tuple[Tensor, Tensor, Tensor],
-    seen: Tensor,
-    size: int,
-    prefill: bool,
+    x: Tensor, y: Tensor, t: int | Tensor, ring: tuple[Tensor, Tensor, Tensor], seen: Tensor, size: int, prefill: bool,
     join: bool,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """What `RingMemory.exchange` does; `join`: the evicted sample is returned with the rest of the batch."""
     n, (ring_x, ring_y, ring_task) = len(y), ring
     x, y = x.contiguous(), y.contiguous()
@@ -204,25 +134,9 @@ def exchange(
     shape = tile(n, words.shape[1])
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _exchange[(pieces,)](
-        words,
-        y,
-        words_out,
-        y_out,
-        ring_words,
-        ring_y,
-        ring_task,
-        seen,
-        t,
-        n,
-        size,
-        words.shape[1],
-        PREFILL=prefill,
-        JOIN=join,
-        ADVANCE=pieces == 1,
-        ON_DEVICE=isinstance(t, Tensor),
-        N=power_of_2(n),
-        **shape,
-    )
+        words, y, words_out, y_out, ring_words, ring_y, ring_task, seen, t, n, size, words.shape[1], PREFILL=prefill,
+        JOIN=join, ADVANCE=pieces == 1, N=power_of_2(n), **shape,
+    )  # fmt: skip
     if pieces > 1:
-        _advance[(1,)](seen, t, 1, size, WRAP=True, ON_DEVICE=isinstance(t, Tensor))
+        _advance[(1,)](seen, t, 1, size, WRAP=True)
     return (x_out, y_out) if join else (x[1:], y[1:])

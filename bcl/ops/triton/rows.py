@@ -28,6 +28,16 @@ def tile(n: int, words: int, largest: int = TILE) -> dict[str, int]:
 
 
 @triton.jit
+def number(value):
+    """A number, or the one that lies on the device where `value` points: a captured kernel reads that at every replay."""
+    if value.dtype.is_ptr():
+        read = tl.load(value)
+    else:
+        read = value
+    return read
+
+
+@triton.jit
 def copy_rows(source, place, target, slot, kept, size, first, step, WORDS: tl.constexpr):
     """target[slot] = source[place] where `kept`, of each row the pieces first, first + step, ... of WORDS words."""
     for start in range(first * WORDS, size, step * WORDS):
@@ -39,26 +49,9 @@ def copy_rows(source, place, target, slot, kept, size, first, step, WORDS: tl.co
 
 @triton.jit
 def _gather(
-    index,
-    order,
-    x,
-    y,
-    task,
-    extra,
-    x_out,
-    y_out,
-    task_out,
-    extra_out,
-    n,
-    words,
-    extra_words,
-    ORDER: tl.constexpr,
-    TASK: tl.constexpr,
-    EXTRA: tl.constexpr,
-    ADVANCE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WORDS: tl.constexpr,
-):
+    index, order, x, y, task, extra, x_out, y_out, task_out, extra_out, n, words, extra_words, ORDER: tl.constexpr,
+    TASK: tl.constexpr, EXTRA: tl.constexpr, ADVANCE: tl.constexpr, ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     kept = row < n
     here = tl.load(index + row, mask=kept, other=0)
@@ -77,15 +70,9 @@ def _gather(
 
 
 def gather(
-    index: Tensor,
-    x: Tensor,
-    y: Tensor,
-    task: Tensor | None = None,
-    extra: Tensor | None = None,
-    *,
-    order: Tensor | None = None,
-    advance: bool = False,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    index: Tensor, x: Tensor, y: Tensor, task: Tensor | None = None, extra: Tensor | None = None, *,
+    order: Tensor | None = None, advance: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The rows `index` (or `order[index]`) of every field; `advance`: and the index moves on by its length."""
     n = len(index)
     outs = [None if field is None else field.new_empty(n, *field.shape[1:]) for field in (x, y, task, extra)]
@@ -100,25 +87,10 @@ def gather(
     if alone:
         shape["ROWS"] = power_of_2(n)
     _gather[grid](
-        index,
-        index if order is None else order,
-        words,
-        y,
-        y if task is None else task,
-        more,
-        words_out,
-        y_out,
-        y_out if task_out is None else task_out,
-        more_out,
-        n,
-        size,
-        more.shape[1],
-        ORDER=order is not None,
-        TASK=task is not None,
-        EXTRA=extra is not None,
-        ADVANCE=alone,
-        **shape,
-    )
+        index, index if order is None else order, words, y, y if task is None else task, more, words_out, y_out,
+        y_out if task_out is None else task_out, more_out, n, size, more.shape[1], ORDER=order is not None,
+        TASK=task is not None, EXTRA=extra is not None, ADVANCE=alone, **shape,
+    )  # fmt: skip
     if advance and not alone:
         index.add_(n)
     return x_out, y_out, task_out, extra_out

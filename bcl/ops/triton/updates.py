@@ -56,13 +56,9 @@ def _dense(tensor: Tensor) -> bool:
 
 
 def update(
-    how: str,
-    ours: Sequence[Tensor],
-    theirs: Sequence[Tensor],
-    rate: float = 0.0,
-    further: Sequence[Tensor] = (),
+    how: str, ours: Sequence[Tensor], theirs: Sequence[Tensor], rate: float = 0.0, further: Sequence[Tensor] = (),
     sums: Sequence[Tensor] = (),
-) -> None:
+) -> None:  # fmt: skip
     """See `_update`. What `takes` refuses must not come here."""
     sizes = tuple(tensor.numel() for tensor in ours)
     grid = (sum(cdiv(size, BLOCK) for size in sizes),)
