@@ -67,14 +67,14 @@ def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Jso
     """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
+    from bcl.report.grouping import from_results
+    from bcl.report.page import write_report
     from bcl.studies.run_suite import run_suite
     from bcl.studies.suite import one_block
 
     suite = one_block("permuted-digits", ["finetune", "er", "bcl-single", "bcl-dual", "offline"], seeds)
     outcome = run_suite(suite, out, device=given.pick_device("auto"), watch=Watch)
     if outcome.results:
-        (page,) = write_report(
-            from_results(outcome.results, "BCL on permuted digits"), out / "report.html"
-        )
+        (page,) = write_report(from_results(outcome.results, "BCL on permuted digits"), out / "report.html")
         print(f"report: {page}", file=sys.stderr)
     finish(outcome, json_)

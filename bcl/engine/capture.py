@@ -10,7 +10,7 @@ learner that does not say, the task is frozen too, and it is captured anew at ev
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 import torch
@@ -18,6 +18,14 @@ import torch
 from bcl.engine.feed import Feed
 from bcl.errors import first_line
 from bcl.learners.base import Learner
+
+
+def signature_of(learner: Learner) -> Hashable | None:
+    """`step_signature`, where the learner's own class answers for it: a user's subclass may decide by more."""
+    kind = type(learner)
+    own = kind.__module__.startswith("bcl.") or "step_signature" in vars(kind)
+    return learner.step_signature() if own else None
+
 
 WARM_UP = 1  # real steps, run eagerly before capturing: they load kernels and libraries outside the graph
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bcl.engine.accuracies import Accuracies
-from bcl.engine.capture import WARM_UP, Capture, NotCapturable
+from bcl.engine.capture import WARM_UP, Capture, NotCapturable, signature_of
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
@@ -225,7 +225,7 @@ class Loop:
 
     def _signature(self) -> tuple[Hashable, ...]:
         """What the members' steps depend on beside their tensors; nothing where one does not say, or mixes tasks."""
-        found = [m.learner.step_signature() for m in self.members if not m.learner.joint]
+        found = [signature_of(m.learner) for m in self.members if not m.learner.is_upper_bound]
         known = self.captured and len(found) == len(self.members) and None not in found
         return tuple(found) if known else ()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from torch import Tensor
 
 from bcl.learners.base import Learner
@@ -38,6 +40,9 @@ class AGEM(Learner):
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
+
+    def step_signature(self) -> Hashable:
+        return min(self.hyper.replay_batch, len(self.past) * self.memory.slots_per_task)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights, reference = self.weights(), None

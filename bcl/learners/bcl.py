@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -72,6 +72,11 @@ class BCLDual(AdaptingLearner):
     memory_kind = "two rings per task (episodic 80 %, generalization 20 %), soft targets"
     cost = "n_outer x (n_inner on batch + replay, 1 on generalization draw)"
     family, colour, marker, relative_cost = "bilevel", "#d1490c", "D", 8.0
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past), self.dual and min(
+            self.hyper.replay_batch, len(self.seen) * self.generalization.slots_per_task
+        )
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         if self.dual:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 
@@ -45,6 +47,9 @@ class DERPlusPlus(Learner):
 
     def setup(self) -> None:
         self.memory = reservoir_memory(self.setting, {"logits": Field((self.setting.n_classes,), torch.float32)})
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, memory = self.hyper, self.memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from torch import Tensor
@@ -56,6 +57,9 @@ class ER(Learner):
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         if self.past:

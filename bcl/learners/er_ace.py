@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from torch import Tensor
 
 from bcl.learners.base import Learner
@@ -44,6 +46,9 @@ class ERACE(Learner):
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h = self.hyper

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor, nn
 from torch.func import grad, vmap
@@ -63,6 +65,9 @@ class EWC(Learner):
         self.recent = RingMemory(1, setting.memory, setting.shape, getattr(torch, setting.dtype))
         self.importance = _like(parameters)  # F
         self.anchor = _like(parameters)  # m
+
+    def step_signature(self) -> Hashable:
+        return ()
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, weights = self.hyper, self.weights()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from torch import Tensor
@@ -23,6 +24,9 @@ class Finetune(Learner):
     reference = "lower bound"
     cost = "1 forward and backward on the batch"
     family, colour, marker, relative_cost = "bound", "#8b93a1", "X", 1.0
+
+    def step_signature(self) -> Hashable:
+        return ()
 
     def step(self, x: Tensor, y: Tensor, t: int | Tensor) -> Tensor:
         loss = cross_entropy(self.logits(x, t), y)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from torch import Tensor
 
 from bcl.learners.adaptation import AdaptingLearner
@@ -48,6 +50,9 @@ class FTML(AdaptingLearner):
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
         super().setup()
+
+    def step_signature(self) -> Hashable:
+        return ()
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, memory, state = self.hyper, self.memory, self.whole_state()

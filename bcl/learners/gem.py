@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 
@@ -50,6 +52,9 @@ class GEM(Learner):
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
+
+    def step_signature(self) -> Hashable:
+        return self.past
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights = self.weights()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
@@ -71,6 +73,9 @@ class ICaRL(Learner):
         self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype, setting.tasks)
         self.old = FrozenCopy(self.net)
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
+
+    def step_signature(self) -> Hashable:
+        return self.past
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         n, samples, labels = len(y), x, y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from copy import deepcopy
 
 import torch
@@ -66,6 +67,9 @@ class KDR(Learner):
             store_soft_targets(self, self.memory, s, self.hyper.temperature, "eval")
         self.expert.load_state_dict(self.net.state_dict())
         super().begin_task(t)
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)

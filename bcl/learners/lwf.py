@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softmax
@@ -43,6 +45,9 @@ class LwF(Learner):
 
     def setup(self) -> None:
         self.old = FrozenCopy(self.net)
+
+    def step_signature(self) -> Hashable:
+        return self.past
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, x = self.hyper, self.scale(x)

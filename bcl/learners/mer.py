@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from torch import Tensor
 
 from bcl.learners.base import Learner
@@ -52,6 +54,9 @@ class MER(Learner):
 
     def setup(self) -> None:
         self.memory = reservoir_memory(self.setting)
+
+    def step_signature(self) -> Hashable:
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, state = self.hyper, self.whole_state()

@@ -40,14 +40,14 @@ class RingMemory(Memory):
         self.seen: Tensor
         self.register_buffer("seen", torch.zeros(tasks, dtype=torch.long))
 
-    def write(self, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
+    def write(self, x: Tensor, y: Tensor, t: int | Tensor, **extra: Tensor) -> None:
         """Samples of task t. A further field that is not given becomes zero."""
         further = [extra.get(name, 0) for name in self.extra]
         rows.write_ring(
             self.fields(), self.seen, self.slots_per_task, self.overflow == "wrap", x, y, t, further
         )  # fmt: skip
 
-    def exchange(self, x: Tensor, y: Tensor, t: int, *, prefill: bool, join: bool) -> tuple[Tensor, Tensor]:
+    def exchange(self, x: Tensor, y: Tensor, t: int | Tensor, *, prefill: bool, join: bool) -> tuple[Tensor, Tensor]:
         """Store a batch's first sample; returns the others and, if `join`, the sample that it evicts.
 
         As long as the ring is not full nothing has to leave: the task's first sample is joined then (of an empty

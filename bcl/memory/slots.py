@@ -62,12 +62,12 @@ class Memory(nn.Module):
         """Which slots hold a sample of task t."""
         return self.task[: self.slots] == t
 
-    def of_others(self, t: int) -> Tensor:
+    def of_others(self, t: int | Tensor) -> Tensor:
         """Which slots hold a sample of a task other than t."""
         return self.filled() & (self.task[: self.slots] != t)
 
     def draw(
-        self, k: int, random: Random, *, without: int = -1, among: Tensor | None = None, tasks: int = 1
+        self, k: int, random: Random, *, without: int | Tensor = -1, among: Tensor | None = None, tasks: int = 1
     ) -> Samples:
         """k stored samples, uniform without replacement (see `Random.choose`), but no more than `tasks` have slots.
 

@@ -43,14 +43,14 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
-def choose_stored(state: Tensor, task: Tensor, k: int, without: int = -1) -> Tensor:
+def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
     """`choose` among the slots of a memory, given the task of each: those that are neither -1 nor `without`."""
     if _fusible(state, k):
         from bcl.ops.triton import choose as kernel
 
         return kernel.choose(state, task, k, without)
     stored = task >= 0
-    return choose(state, stored if without < 0 else stored & (task != without), k)
+    return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
 
 
 def _fusible(state: Tensor, k: int) -> bool:

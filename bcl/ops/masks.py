@@ -24,19 +24,19 @@ def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
 
 
 def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
-    """Hide the classes that may not be answered by samples of task t, or of a task each.
-
-    `rest`: the tasks of the samples that come after those of task t, an integer then.
+    """Hide the classes that may not be answered by samples of task t (a number, or a value on the device), or of a task
+    each. `rest`: the tasks of the samples that come after those of one task t.
     """
+    each = isinstance(t, Tensor) and t.dim() == 1
+    ahead = len(logits) - (0 if rest is None else len(rest))
     if fused(logits) and logits.dtype == torch.float32 and logits.numel():
         from bcl.ops.triton.inputs import mask
 
-        if isinstance(t, Tensor):
-            return mask(logits, visible, 0, 0, t, HIDDEN)
-        return mask(logits, visible, t, len(logits) - (0 if rest is None else len(rest)), rest, HIDDEN)
+        return mask(logits, visible, 0, 0, t, HIDDEN) if each else mask(logits, visible, t, ahead, rest, HIDDEN)
+    if isinstance(t, Tensor) and not each:
+        t = t.expand(ahead)  # to index by a tensor without dimensions would wait for the device
     if rest is not None:
-        assert isinstance(t, int)
-        t = torch.cat([rest.new_full((len(logits) - len(rest),), t), rest])
+        t = torch.cat([t if isinstance(t, Tensor) else rest.new_full((ahead,), t), rest])
     return mask_logits(logits, visible[t])
 
 

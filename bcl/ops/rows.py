@@ -2,7 +2,7 @@
 
 The `fields` of a memory are its tensors x, y and task, and then what it keeps beside them. Their last row takes what is
 to be dropped, so that a write never branches; its task stays -1. The `values` that are written are as many: a tensor
-with a row for each sample, or one integer for all.
+with a row for each sample, or one integer for all. A task t is a number, or a value on the device.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def put(slot: Tensor, fields: Fields, values: Values) -> None:
     """Write samples into slots, which are distinct but for the dropped ones: these all go to the last."""
     for field, value in zip(fields, values, strict=True):
         if isinstance(value, Tensor):
-            field.index_copy_(0, slot, value)
+            field.index_copy_(0, slot, value.expand(len(slot)) if value.dim() == 0 else value)
         else:
             field.index_fill_(0, slot, value)
     fields[2][-1:] = -1
@@ -56,7 +56,7 @@ def put_latest(slot: Tensor, fields: Fields, values: Values) -> None:
 
 
 def write_ring(
-    fields: Fields, seen: Tensor, size: int, wrap: bool, x: Tensor, y: Tensor, t: int, extra: Values = ()
+    fields: Fields, seen: Tensor, size: int, wrap: bool, x: Tensor, y: Tensor, t: int | Tensor, extra: Values = ()
 ) -> None:
     """Write a batch of task t to the task's ring of `size` slots, and count it in `seen[t]`. See `RingMemory`."""
     if _fusible(fields, x):
@@ -65,31 +65,31 @@ def write_ring(
         given = [value for value in extra if isinstance(value, Tensor)]
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, size, wrap, *fields[3:], *given)
         return
-    n, dropped = len(y), len(fields[1]) - 1
-    place = seen[t] % size + torch.arange(n, device=y.device)
+    n, dropped, here = len(y), len(fields[1]) - 1, _index(t)
+    place = seen[here] % size + torch.arange(n, device=y.device)
     if wrap:
         late = torch.arange(n, device=y.device) >= n - size  # of a batch larger than the ring, the latest stay
         slot = torch.where(late, t * size + place % size, dropped)
-        seen[t] += n
+        seen[here] += n
     else:
         slot = torch.where(place < size, t * size + place, dropped)
-        seen[t] += torch.clamp(size - seen[t] % size, max=n)
+        seen[here] += torch.clamp(size - seen[here] % size, max=n)
     put(slot, fields, (x, y, t, *extra))
 
 
 def exchange_ring(
-    fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
+    fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int | Tensor, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """Write a batch's first sample to the ring of task t; return the others, and what it evicts. See `RingMemory`."""
     if _fusible(fields, x) and len(fields) == 3:
         from bcl.ops.triton.ring import exchange
 
         return exchange(x, y, t, (fields[0], fields[1], fields[2]), seen, size, prefill, join)
-    count, here = seen[t], slice(t * size, (t + 1) * size)
-    oldest = (here.start + torch.where(count < size, 0, count % size))[None]
+    count, here = seen[_index(t)], t * size + torch.arange(size, device=y.device)
+    oldest = (t * size + torch.where(count < size, 0, count % size)).view(1)
     old_x, old_y = (torch.where(count == 0, new[:1], kept[oldest]) for new, kept in ((x, fields[0]), (y, fields[1])))
     if prefill:
-        for field, first in ((fields[0], x[:1]), (fields[1], y[:1]), (fields[2], torch.full_like(y[:1], t))):
+        for field, first in ((fields[0], x[:1]), (fields[1], y[:1]), (fields[2], torch.zeros_like(y[:1]) + t)):
             field[here] = torch.where(count == 0, first, field[here])
     write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
     return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
@@ -109,6 +109,11 @@ def write_reservoir(
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
     put_latest(torch.where(chosen < slots, chosen, slots), fields, (x, y, t, *extra))
     seen += n
+
+
+def _index(t: int | Tensor) -> int | Tensor:
+    """A task as an index: a tensor without dimensions would be read back to Python."""
+    return t.view(1) if isinstance(t, Tensor) else t
 
 
 def _fusible(fields: Fields, tensor: Tensor) -> bool:

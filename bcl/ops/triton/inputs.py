@@ -33,9 +33,7 @@ def scale(parts: Sequence[Tensor], factor: float, low: float) -> Tensor:
 
 
 @triton.jit(do_not_specialize=["t", "n"])
-def _mask(
-    logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _mask(logits, visible, task, out, t, n, total, classes, fill, TASKS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = i // classes
     mine = tl.zeros([BLOCK], dtype=tl.int64) + number(t)
