@@ -84,13 +84,6 @@ def is_held(directory: Path) -> bool:
         os.close(handle)
 
 
-def holder(directory: Path) -> dict[str, Any]:
-    """Who holds it, in the words of the file."""
-    with contextlib.suppress(OSError, ValueError):
-        return dict(json.loads((directory / NAME).read_text(encoding="utf-8")))
-    return {}
-
-
 @contextlib.contextmanager
 def exclusively(path: Path) -> Iterator[None]:
     """One at a time, each waiting for the other: for changes that take an instant."""

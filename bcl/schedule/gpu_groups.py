@@ -109,5 +109,5 @@ def in_groups(
                 continue
             torch.cuda.empty_cache()
             middle = len(held) // 2 if isinstance(error, torch.cuda.OutOfMemoryError) else 1
-            waiting[:0] = [(held[:middle], True), (held[middle:], True)]  # whose fault it was will show
+            waiting[:0] = [(held[:middle], True), (held[middle:], True)]  # to find the run that failed
     yield from one_after_another(queue, replace(options, resume=True))

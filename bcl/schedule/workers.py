@@ -27,7 +27,7 @@ from bcl.schedule.queue import PATIENCE, Outcomes, Queue
 
 
 class WorkerLost(UserError):
-    """The process of a run ended without a word: killed, most often for want of memory."""
+    """The process of a run ended without an answer: killed, most often for lack of memory."""
 
 
 class Worker:

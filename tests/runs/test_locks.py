@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bcl.runs import locks
-from bcl.runs.locks import Busy, Lock, holder, is_held
+from bcl.runs.locks import Busy, Lock, is_held
+
+
+def holder(directory: Path) -> dict[str, Any]:
+    """Who holds the lock, as its file says."""
+    return dict(json.loads((directory / "lock").read_text()))
+
 
 HOLD = "import sys, time; from pathlib import Path; from bcl.runs.locks import Lock; "
 HOLD += "Lock.acquire(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
