@@ -12,7 +12,7 @@ test: $(VENV)/.ready-for-tests lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 coverage: $(VENV)/.ready-for-tests
-	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term:skip-covered
+	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term-missing:skip-covered
 
 wheel:
 	PYTHON=$(PYTHON) scripts/build_wheel.sh
