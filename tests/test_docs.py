@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def python(code: str, directory: Path) -> str:
 
 def bcl(line: str, directory: Path) -> str:
     words = [sys.executable, "-m", "bcl", *line.split()[1:]]
-    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+    wide = {**os.environ, "COLUMNS": "100"}  # names stay whole
+    done = subprocess.run(words, cwd=directory, env=wide, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

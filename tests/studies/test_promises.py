@@ -100,14 +100,15 @@ def test_the_command_names_the_authors_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code = "from bcl.learners.er import ER\nclass Mine(ER):\n    def step(self, x, y, t):\n"
-    Path("checked_method.py").write_text(f"{code}        float(x.sum())\n        super().step(x, y, t)\n")
+    look = "def look(x):\n    return float(x.sum())\n"
+    step = "class Mine(ER):\n    def step(self, x, y, t):\n        look(x)\n        super().step(x, y, t)\n"
+    Path("checked_method.py").write_text(f"from bcl.learners.er import ER\n{look}{step}")
     assert main(["check", "checked_method:Mine"]) == 1
     out = capsys.readouterr().out.splitlines()
     assert len(out) == len(contract.PROMISES)
     (failed,) = (line for line in out if line.startswith("FAILED"))
     assert failed.startswith("FAILED does not synchronise: task-incrementally: aten::_local_scalar_dense makes")
-    assert failed.endswith("(checked_method.py:4: float(x.sum()))")
+    assert failed.endswith("(checked_method.py:3: return float(x.sum()))")
     assert main(["check", "finetune", "--json"]) == 0
     assert all(promise["kept"] for promise in json.loads(capsys.readouterr().out)["promises"])
 
