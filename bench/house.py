@@ -9,7 +9,20 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "bcl"
-ORDER = ["errors", "processes", "metrics", "data", "streams", "ops", "nets", "memory", "learners", "engine"]
+ORDER = [
+    "errors",
+    "names",
+    "loading",
+    "processes",
+    "metrics",
+    "data",
+    "streams",
+    "ops",
+    "nets",
+    "memory",
+    "learners",
+    "engine",
+]
 ORDER += ["runs", "schedule", "studies", "report", "cli"]
 
 

@@ -17,11 +17,13 @@ from bcl import __version__
 from bcl.cli.check import check
 from bcl.cli.data import app as data_app
 from bcl.cli.options import Json
+from bcl.cli.progress import progress
 from bcl.cli.report import report
 from bcl.cli.run import demo, run
 from bcl.cli.speed import speed
 from bcl.cli.suite import app as suite_app
 from bcl.cli.tune import tune
+from bcl.data import reporting
 from bcl.errors import UserError, unknown
 from bcl.loading import authors_line, describe
 
@@ -81,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or bool(os.environ.get("BCL_DEBUG"))
     words = [word for word in words if word != "--debug"]
-    with _logged(), _signals() as received:
+    with _shown(), _signals() as received:
         code = _outcome(words, debug)
     return 128 + received[0] if code == STOPPED and received else code
 
@@ -112,7 +114,9 @@ def _outcome(words: list[str], debug: bool) -> int:
 
 
 @contextmanager
-def _logged() -> Iterator[None]:
+def _shown() -> Iterator[None]:
+    """Notes and progress from the rooms below, on standard error."""
+    reporting.progress = progress
     log, handler = logging.getLogger("bcl"), _Plainly()
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -120,6 +124,7 @@ def _logged() -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
+        reporting.progress = reporting.logged
 
 
 @contextmanager

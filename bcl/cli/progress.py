@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from types import TracebackType
 from typing import Any
+
+from bcl.data.reporting import Report, logged
 
 EVERY = 5.0  # seconds between two plain lines
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str) -> Iterator[Report]:
     """Of one piece of work: called with (done, in all). Nothing is said of what is quick."""
-    with _bars() or nullcontext() as bars:
-        bar = None if bars is None else bars.add_task(label, total=None, rate="")
-        said = time.monotonic()
-
-        def report(done: int, total: int) -> None:
-            nonlocal said
-            if bars is not None:
-                bars.update(bar, completed=done, total=total)
-            elif time.monotonic() - said >= EVERY:
-                said = time.monotonic()
-                print(f"{label}: {100 * done / max(total, 1):.0f} %", file=sys.stderr, flush=True)
-
-        yield report
+    bars = _bars()
+    if bars is None:
+        with logged(label) as report:
+            yield report
+        return
+    with bars:
+        bar = bars.add_task(label, total=None, rate="")
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
 def _bars() -> Any:

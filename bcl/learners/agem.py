@@ -42,7 +42,7 @@ class AGEM(Learner):
         self.memory = ring_memory(self.setting, self.setting.memory)
 
     def step_signature(self) -> Hashable:
-        return min(self.hyper.replay_batch, len(self.past) * self.memory.slots_per_task)
+        return min(int(self.hyper.replay_batch), len(self.past) * self.memory.slots_per_task)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights, reference = self.weights(), None

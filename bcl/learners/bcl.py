@@ -74,9 +74,8 @@ class BCLDual(AdaptingLearner):
     family, colour, marker, relative_cost = "bilevel", "#d1490c", "D", 8.0
 
     def step_signature(self) -> Hashable:
-        return bool(self.past), self.dual and min(
-            self.hyper.replay_batch, len(self.seen) * self.generalization.slots_per_task
-        )
+        slots = self.generalization.slots_per_task if self.dual else 0
+        return bool(self.past), min(self.hyper.replay_batch, len(self.seen) * slots)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         if self.dual:

@@ -32,7 +32,9 @@ def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | 
     if fused(logits) and logits.dtype == torch.float32 and logits.numel():
         from bcl.ops.triton.inputs import mask
 
-        return mask(logits, visible, 0, 0, t, HIDDEN) if each else mask(logits, visible, t, ahead, rest, HIDDEN)
+        if isinstance(t, Tensor) and each:
+            return mask(logits, visible, 0, 0, t, HIDDEN)
+        return mask(logits, visible, t, ahead, rest, HIDDEN)
     if isinstance(t, Tensor) and not each:
         t = t.expand(ahead)  # to index by a tensor without dimensions would wait for the device
     if rest is not None:

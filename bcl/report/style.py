@@ -18,37 +18,7 @@ INK = "#1f2937"
 MUTED = "#667085"
 GRID = "#e8ebf0"
 
-COLOURS = {
-    # bounds
-    "finetune": "#8b93a1",
-    "offline": "#1f2937",
-    # regularization and distillation: yellow and rose
-    "lwf": "#aab41f",
-    "ewc": "#8a7300",
-    "icarl": "#d98cb3",
-    "kdr": "#a84a7f",
-    # gradient projection: green
-    "gem": "#009e73",
-    "agem": "#6cc5a8",
-    # replay: blue
-    "er": "#0072b2",
-    "er-ace": "#56b4e9",
-    "er-mir": "#0b3c6f",
-    "der++": "#7a8ee0",
-    # meta-learning: violet
-    "mer": "#6a3d9a",
-    "ftml": "#b48fd6",
-    # bilevel: orange to red
-    "bcl-single": "#e69f00",
-    "bcl-dual": "#d1490c",
-    "bcl-dual-mir": "#8c1c13",
-}
 SPARE = ("#117a8b", "#5c7a29", "#a0522d", "#4b5fa8", "#9e3d64", "#3f7d5c")  # for methods of the user's own
-MARKERS = {
-    **{"finetune": "X", "lwf": "o", "ewc": "s", "icarl": "D", "gem": "o", "agem": "s", "kdr": "^", "er": "o"},
-    **{"er-ace": "s", "er-mir": "D", "der++": "^", "mer": "o", "ftml": "s"},
-    **{"bcl-single": "o", "bcl-dual": "D", "bcl-dual-mir": "s", "offline": "_"},
-}
 SPARE_MARKERS = ("P", "v", "<", ">", "h", "p")
 LINE_STYLES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)))
 
@@ -104,20 +74,19 @@ def packaged(method: str) -> Any:
 
 
 def is_upper_bound(method: str) -> bool:
-    return bool(getattr(packaged(method), "is_upper_bound", method == "offline"))
+    return bool(getattr(packaged(method), "is_upper_bound", False))
 
 
 def colour(row: Row) -> str:
     """The method's colour; its further configurations are lighter shades of it."""
-    base = getattr(packaged(row.method), "colour", "") or COLOURS.get(row.method) or _spare(SPARE, row.method)
+    base = getattr(packaged(row.method), "colour", "") or _spare(SPARE, row.method)
     share = min(0.22 * row.index, 0.55)
     channels = [int(base[place : place + 2], 16) for place in (1, 3, 5)]
     return "#" + "".join(f"{round(channel + (255 - channel) * share):02x}" for channel in channels)
 
 
 def marker(row: Row) -> str:
-    own = getattr(packaged(row.method), "marker", "") or MARKERS.get(row.method)
-    return own or _spare(SPARE_MARKERS, row.method)
+    return getattr(packaged(row.method), "marker", "") or _spare(SPARE_MARKERS, row.method)
 
 
 def line_style(row: Row) -> Any:

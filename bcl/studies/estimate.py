@@ -10,12 +10,6 @@ from bcl.learners import method
 from bcl.streams import BENCHMARKS
 from bcl.studies.plan import Planned
 
-# Cost of a step in plain SGD steps, where the class has no `relative_cost`; measured on digits with one CPU thread.
-COST = {
-    **{"finetune": 1.0, "lwf": 2.0, "ewc": 3.0, "icarl": 3.0, "gem": 8.0, "agem": 4.0, "kdr": 5.0, "er": 2.0},
-    **{"er-ace": 2.0, "er-mir": 4.5, "der++": 3.0, "mer": 9.0, "ftml": 5.5},
-    **{"bcl-single": 3.0, "bcl-dual": 8.0, "bcl-dual-mir": 9.0, "offline": 3.0},
-}
 # Seconds of a plain SGD step on ten samples: on one CPU thread, and on a GPU that several runs share.
 STEP = {"mlp": (0.0012, 0.0004), "resnet18-reduced": (0.03, 0.002), "resnet18-imagenet": (0.9, 0.012)}
 UNKNOWN = 4.0
@@ -51,8 +45,7 @@ def guess(one: Planned, device: str) -> float:
     steps = tasks * min(size, samples or size) / home.batch_size
     name = config.net if config else home.net
     step = next((cost for net, cost in STEP.items() if name.startswith(net)), STEP["resnet18-reduced"])
-    cost = getattr(method(one.line.method), "relative_cost", 0) or COST.get(one.line.method, UNKNOWN)
-    return float(steps * step[device != "cpu"] * cost)
+    return float(steps * step[device != "cpu"] * method(one.line.method).relative_cost)
 
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -63,7 +63,8 @@ def write(
     pieces = 1 if words.numel() <= TILE else cdiv(words.shape[1], shape["WORDS"])
     _write[(pieces,)](
         words, y.contiguous(), t.contiguous() if each else y, more, kept_words, kept_y, kept_task, kept_more, seen,
-        state, 0 if each else t, n, len(kept_y) - 1, words.shape[1], more.shape[1], TASKS=each, EXTRA=extra is not None, ADVANCE=pieces == 1, **shape,
+        state, 0 if each else t, n, len(kept_y) - 1, words.shape[1], more.shape[1], TASKS=each,
+        EXTRA=extra is not None, ADVANCE=pieces == 1, **shape,
     )  # fmt: skip
     if pieces > 1:  # no program may read the counters after another has changed them
         _count[(1,)](seen, state, n)

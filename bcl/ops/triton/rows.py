@@ -29,7 +29,7 @@ def tile(n: int, words: int, largest: int = TILE) -> dict[str, int]:
 
 @triton.jit
 def number(value):
-    """A number, or the one that lies on the device where `value` points: a captured kernel reads that at every replay."""
+    """A number, or the one on the device to which `value` points: a captured kernel reads that at every replay."""
     if value.dtype.is_ptr():
         read = tl.load(value)
     else:
