@@ -103,7 +103,7 @@ def _outcome(words: list[str], debug: bool) -> int:
         return 1
     except Exception as error:
         if type(error).__name__ in ("Abort", "Stopped"):
-            return _fail(_stopped(words), STOPPED)
+            return _fail(_stopped(words), 128 + getattr(error, "signal", signal.SIGINT))
         if not debug and hasattr(error, "exit_code"):
             return _usage(error, words)
         if not debug and authors_line(error):

@@ -61,7 +61,11 @@ def tune(
         return
     for method, rows in found.items():
         print(f"{benchmark} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks")
-        for i, row in enumerate(rows):
+        for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
-            print(f"  {row['acc']:6.2f}  {values}{f'  ({tuning.FINAL_SEEDS} seeds)' if i < finalists else ''}")
+            final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
+            chosen = (
+                "  <- by learning accuracy, the ACC being as good" if row.get("rule") == "learning accuracy" else ""
+            )
+            print(f"  {row['acc']:6.2f}  {values}{final}{chosen}")
     print(f"winners saved in {save}", file=sys.stderr)

@@ -13,6 +13,7 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
+from bcl.ops.masks import rows_of
 
 NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 
@@ -90,7 +91,7 @@ class ICaRL(Learner):
 
     def losses(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """Of each sample: the task's classes are to be its label, the earlier ones what they were."""
-        x, known = self.scale(x), self.own_classes[t]
+        x, known = self.scale(x), rows_of(self.own_classes, t)
         target = (y[:, None] == torch.arange(self.setting.n_classes, device=y.device)).float()
         if self.past:
             earlier = torch.stack([self.own_classes[s] for s in self.past]).any(0)

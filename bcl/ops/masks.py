@@ -18,6 +18,11 @@ def full_precision(logits: Tensor) -> Tensor:
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
+def rows_of(table: Tensor, t: int | Tensor) -> Tensor:
+    """The row of task t. Indexing by a tensor without dimensions would wait for the device."""
+    return table.index_select(0, t.view(1))[0] if isinstance(t, Tensor) and t.dim() == 0 else table[t]
+
+
 def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
     """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
     return full_precision(logits).masked_fill(~visible, HIDDEN)

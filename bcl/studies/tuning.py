@@ -71,7 +71,7 @@ def tune(
     """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again.
 
     The best few of a search with few seeds are often apart by chance alone: the `finalists` best run again with
-    FINAL_SEEDS seeds, and these decide among them.
+    FINAL_SEEDS seeds, and `best_finalist` decides among them.
     """
     rows: list[dict[str, Any]] = []
     values_to_try = axes(method, grid)
@@ -107,32 +107,63 @@ def tune(
         evaluate(_some(points, trials))
         if trials is None:
             for further in beyond(method, rows):
-                log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, further)
                 evaluate(further)
     ranked = sorted(rows, key=lambda row: -row["acc"])
     if finalists:
         rows = []
         evaluate([row["values"] for row in ranked[:finalists]], range(FINAL_SEEDS))
-        ranked[:finalists] = sorted(rows, key=lambda row: -row["acc"])
+        for further in beyond(method, rows, ranked) if trials is None and search == "grid" else ():
+            evaluate(further, range(FINAL_SEEDS))
+        winner = best_finalist(rows)
+        others = sorted((row for row in rows if row is not winner), key=lambda row: -row["acc"])
+        again = [row["values"] for row in rows]
+        ranked = [winner, *others, *(row for row in ranked if row["values"] not in again)]
     return ranked
 
 
-def beyond(method: str, rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Further trials, as long as the best of `rows` has an extreme value: the next one on each such axis.
+def best_finalist(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The trial to use, with the rule that chose it.
 
-    `rows` grows between two of them. The step is that of the axis: its last two values' ratio. Counts and choices
-    have no next value, nor has a value beyond a hyper-parameter's limits.
+    A few tasks do not show what accumulates over many: a penalty that is too stiff, say, costs accuracy only later, but
+    the newest task is learnt worse at once. So of the trials whose ACC is within a standard error of the highest (of the
+    differences, seed by seed), those count whose learning accuracy is within one of the highest among them, and of these
+    the one with the highest ACC.
+    """
+    best = max(rows, key=lambda row: row["acc"])
+    near = [row for row in rows if not _is_behind(row["accs"], best["accs"])]
+    if all(row["las"] for row in near):
+        quickest = max(near, key=lambda row: row["la"])
+        near = [row for row in near if not _is_behind(row["las"], quickest["las"])]
+    winner = max(near, key=lambda row: row["acc"])
+    return {**winner, "rule": "acc" if winner is best else "learning accuracy"}
+
+
+def _is_behind(values: Sequence[float], leader: Sequence[float]) -> bool:
+    """By more than a standard error of the mean difference over the seeds."""
+    gaps = np.asarray(leader) - np.asarray(values)
+    return bool(gaps.mean() > gaps.std(ddof=1) / np.sqrt(len(gaps)))
+
+
+def beyond(
+    method: str, rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = ()
+) -> Iterator[list[dict[str, Any]]]:
+    """Further trials, as long as the best of `rows` has a value that is extreme among all that were tried: the next one
+    on each such axis.
+
+    `rows` grows between two of them; `others` were tried as well. The step is that of the axis: its last two values'
+    ratio. Counts and choices have no next value, nor has a value beyond a hyper-parameter's limits.
     """
     for _ in range(WIDENINGS):
         best = max(rows, key=lambda row: row["acc"])["values"]
         further = []
         for name in best:
-            tried = sorted({row["values"][name] for row in rows})
+            tried = sorted({row["values"][name] for row in (*rows, *others)})
             value = _next(tried, best[name])
             if value is not None and _is_allowed(method, name, value):
                 further.append({**best, name: value})
         if not further:
             return
+        log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, further)
         yield further
 
 

@@ -9,14 +9,14 @@ import pytest
 
 import bcl
 from bcl.cli import main
-from bcl.runs.store import find_results
+from bcl.runs.result import find_results
 from bcl.streams.own_samples import from_samples
 
 
 def test_it_gives_what_the_command_gives(tmp_path: Path) -> None:
     words = ["run", "split-digits", "er", "--seed", "3", "--tasks", "3", "--samples", "40", "--device", "cpu"]
     assert main([*words, "--out", str(tmp_path)]) == 0
-    (stored,) = find_results(tmp_path)
+    (stored,), _ = find_results(tmp_path)
     stream = bcl.benchmark("split-digits").stream(3, tasks=3, samples=40)
     learner = bcl.ER(bcl.build("mlp", stream.setting), stream.setting, **stored["config"]["hyper"])
     said: list[tuple[int, int]] = []

@@ -22,6 +22,7 @@ from bcl.report.statistics import paired_p
 from bcl.report.summary import as_json, summarize
 from bcl.report.tables import results_sheet, seeds_sheet
 from bcl.report.terminal import table
+from bcl.runs.result import sealed
 
 
 def terminal(study) -> str:
@@ -35,7 +36,7 @@ def terminal(study) -> str:
 def write(root: Path, runs: list[dict]) -> Path:
     for run in runs:
         (root / run["id"]).mkdir(parents=True)
-        (root / run["id"] / "result.json").write_text(json.dumps(run))
+        (root / run["id"] / "result.json").write_text(json.dumps(sealed(run)))
     return root
 
 
@@ -133,8 +134,9 @@ def test_a_damaged_result_is_named_and_the_others_are_reported(tmp_path: Path, c
     assert problem in err
     assert main(["report", str(root)]) == 0
     assert "is damaged" in (root / "report.html").read_text()
-    path.write_text(json.dumps({**results[0], "acc": None}))
-    assert read_study(root).problems == (f"the result '{results[0]['id']}' has no acc: it is not a finished run's",)
+    path.write_text(json.dumps(sealed({**results[0], "acc": None})))
+    (problem,) = read_study(root).problems
+    assert "its acc does not follow from its accuracy matrix" in problem
 
 
 def test_a_suites_damaged_result_shows_in_its_row(make_suite, tmp_path: Path) -> None:

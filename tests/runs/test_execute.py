@@ -27,7 +27,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         compute(theirs, store, RunOptions(stop=lambda: next(steps)))
     checkpoint = store.create(ours) / "checkpoint.safetensors"
     shutil.copy(store.directory(theirs) / "checkpoint.safetensors", checkpoint)
-    with pytest.raises(DamagedFileError, match=f"run is {theirs.id} there.*; delete {checkpoint} to start"):
+    with pytest.raises(DamagedFileError, match=f"run is {theirs.id} there.*; use --fresh to start"):
         compute(ours, store, RunOptions(resume=True))
     assert store.result(ours) is None
     checkpoint.unlink()

@@ -15,7 +15,7 @@ from bcl.cli import main
 from bcl.data.dataset import digits
 from bcl.runs.presets import preset
 from bcl.streams import Dataset, benchmark
-from bcl.studies.tuning import beyond, save_winner
+from bcl.studies.tuning import best_finalist, beyond, save_winner
 
 QUICK = ["--seeds", "2", "--workers", "1", "--device", "cpu"]
 
@@ -148,6 +148,24 @@ def test_a_grid_is_not_widened_where_the_best_is_inside_or_at_a_limit() -> None:
     assert list(beyond("bcl-dual", rows)) == [], "an interpolation goes no further than 1"
     inside = [{"values": {"lr": rate}, "acc": acc} for rate, acc in ((0.01, 1.0), (0.03, 2.0), (0.1, 1.0))]
     assert list(beyond("er", inside)) == []
+
+
+def finalist(rate: float, accs: list[float], las: list[float]) -> dict[str, Any]:
+    means = {"acc": float(np.mean(accs)), "la": float(np.mean(las)) if las else None}
+    return {"values": {"lr": rate}, "accs": accs, "las": las, **means}
+
+
+def test_of_finalists_that_are_as_good_the_one_that_learns_best_is_chosen() -> None:
+    """The stiffest has the highest ACC by chance and learns worse; the last learns best and is worse for sure."""
+    stiff = finalist(0.1, [80.0, 70.0, 75.2], [70.0, 71.0, 70.5])
+    supple = finalist(0.2, [79.0, 72.0, 74.0], [75.0, 76.0, 75.4])
+    alike = finalist(0.3, [79.0, 71.0, 74.5], [75.4, 75.5, 75.6])
+    worse = finalist(0.4, [60.0, 61.0, 60.4], [90.0, 90.0, 90.0])
+    winner = best_finalist([worse, stiff, supple, alike])
+    assert winner["values"] == {"lr": 0.2}, "as good as the third in both, and of a higher ACC"
+    assert winner["rule"] == "learning accuracy"
+    assert best_finalist([stiff, worse])["rule"] == "acc"
+    assert best_finalist([finalist(0.1, [70.0, 71.0], []), finalist(0.2, [80.0, 81.0], [])])["values"] == {"lr": 0.2}
 
 
 def test_an_unknown_search(capsys: pytest.CaptureFixture[str]) -> None:
