@@ -17,6 +17,9 @@ def report(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="[default: DIR/report.html]")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Write the figures here, as SVG and PDF.")] = None,
     tables: Annotated[Path | None, typer.Option("--tables", help="For the tables [default: DIR/tables].")] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="Write all results here, a line each in runs.jsonl, and no page.")
+    ] = None,
     json_: given.Json = False,
 ) -> None:
     """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
@@ -28,6 +31,16 @@ def report(
         print(f"bcl: {note}", file=sys.stderr)
     if json_:
         print(json.dumps(summary.as_json(study.results, study.labels, study.problems)))
+        return
+    if archive is not None:
+        from bcl.runs.result import ARCHIVE, write_archive
+        from bcl.studies.plan import RECORD
+
+        archive.mkdir(parents=True, exist_ok=True)
+        write_archive(study.results, archive / ARCHIVE)
+        if (directory / RECORD).is_file():
+            (archive / RECORD).write_bytes((directory / RECORD).read_bytes())
+        print(f"archive: {archive}, {len(study.results)} runs", file=sys.stderr)
         return
     from bcl.report.page import write_report
 

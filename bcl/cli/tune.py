@@ -64,8 +64,6 @@ def tune(
         for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
-            chosen = (
-                "  <- by learning accuracy, the ACC being as good" if row.get("rule") == "learning accuracy" else ""
-            )
+            chosen = "  (chosen: as good in ACC, learns better)" if row.get("rule") == "learning accuracy" else ""
             print(f"  {row['acc']:6.2f}  {values}{final}{chosen}")
     print(f"winners saved in {save}", file=sys.stderr)

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
+from bcl.engine.checkpoint import write_atomically
 from bcl.engine.position import LogEntry
 from bcl.errors import DamagedFileError, MissingDataError
 from bcl.metrics import all_metrics
 
+ARCHIVE = "runs.jsonl"
 TOLERANCE = 1e-6  # of a measure that is computed again
 
 
@@ -63,16 +65,19 @@ def sealed(content: Mapping[str, Any]) -> Result:
 def read_result(path: Path) -> Result:
     """The result of a run's directory, checked; DamagedFileError says what is wrong with it and how to mend it."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        _check(content, path.parent)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        reason = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-        raise DamagedFileError(f"{path} is damaged ({reason}); delete {path.parent} and run again") from error
-    return cast(Result, content)
+        return _parse(path.read_text(encoding="utf-8"), path.parent)
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(f"{path} is damaged ({error}); delete {path.parent} and run again") from error
+
+
+def write_archive(results: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Results in one file, a line each: to be kept, published and compared. `find_results` reads it."""
+    lines = sorted((result["benchmark"], result["id"], json.dumps(result)) for result in results)
+    write_atomically(path, "".join(f"{line}\n" for _, _, line in lines).encode())
 
 
 def find_results(root: str | os.PathLike[str]) -> tuple[list[Result], list[str]]:
-    """The results of all complete runs below a directory, and a line for each that is damaged."""
+    """The results of all complete runs below a directory, and of its archives; a line for each that is damaged."""
     root = Path(root)
     if not root.is_dir():
         raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
@@ -82,6 +87,12 @@ def find_results(root: str | os.PathLike[str]) -> tuple[list[Result], list[str]]
             results.append(read_result(path))
         except DamagedFileError as error:
             problems.append(str(error))
+    for path in sorted(root.rglob(ARCHIVE)):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            try:
+                results.append(_parse(line))
+            except ValueError as error:
+                problems.append(f"{path}, line {number}, is damaged ({error}); get a fresh copy")
     return results, problems
 
 
@@ -99,12 +110,26 @@ def matrix_table(matrix: Sequence[Sequence[float]], after: Iterable[int]) -> byt
     return table.getvalue().encode()
 
 
-def _check(content: Any, directory: Path) -> None:
-    """Raise a ValueError, or what follows from a strange structure, unless the content is this directory's result."""
+def _parse(text: str, directory: Path | None = None) -> Result:
+    """A result from its text; a ValueError says what is wrong with it."""
+    try:
+        content = json.loads(text)
+        _check(content)
+        if directory is not None:
+            if content["id"] != directory.name:
+                raise ValueError(f"it is the result of {content['id']}")
+            _check_beside(content["accuracy_matrix"], directory)
+    except KeyError as error:
+        raise ValueError(f"'{error.args[0]}' is missing") from error
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return cast(Result, content)
+
+
+def _check(content: Any) -> None:
+    """Raise a ValueError, or what follows from a strange structure, unless the content is a result."""
     if content["checksum"] != checksum(content):
         raise ValueError("its content does not match its checksum")
-    if content["id"] != directory.name:
-        raise ValueError(f"it is the result of {content['id']}")
     for key in Result.__required_keys__ - content.keys():
         raise KeyError(key)
     matrix, before = content["accuracy_matrix"], content["before"]
@@ -121,7 +146,6 @@ def _check(content: Any, directory: Path) -> None:
             same = math.isclose(value, stored, rel_tol=0.0, abs_tol=TOLERANCE)
         if not same:
             raise ValueError(f"its {name} does not follow from its accuracy matrix")
-    _check_beside(matrix, directory)
 
 
 def _check_beside(matrix: list[list[float]], directory: Path) -> None:

@@ -124,10 +124,10 @@ def tune(
 def best_finalist(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The trial to use, with the rule that chose it.
 
-    A few tasks do not show what accumulates over many: a penalty that is too stiff, say, costs accuracy only later, but
-    the newest task is learnt worse at once. So of the trials whose ACC is within a standard error of the highest (of the
-    differences, seed by seed), those count whose learning accuracy is within one of the highest among them, and of these
-    the one with the highest ACC.
+    A few tasks do not show what accumulates over many: a penalty that is too stiff, say, costs accuracy only later,
+    but the newest task is learnt worse at once. So of the trials whose ACC is within a standard error of the highest
+    (of the differences, seed by seed), those count whose learning accuracy is within one of the highest among them, and
+    of these the one with the highest ACC.
     """
     best = max(rows, key=lambda row: row["acc"])
     near = [row for row in rows if not _is_behind(row["accs"], best["accs"])]

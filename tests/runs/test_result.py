@@ -14,7 +14,7 @@ from bcl.cli import main
 from bcl.errors import DamagedFileError
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
-from bcl.runs.result import find_results, read_result, sealed
+from bcl.runs.result import ARCHIVE, find_results, read_result, sealed, write_archive
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
 
@@ -166,3 +166,16 @@ def test_a_suite_with_a_damaged_result_finishes_and_says_so(
     assert f"delete {path.parent} and run again" in err
     assert main(["suite", "show", "two.yaml", "--device", "cpu", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == {"total": 2, "done": 1, "failed": 1}
+
+
+def test_an_archive_is_read_like_a_store_and_a_damaged_line_is_named(store: RunStore, tmp_path: Path) -> None:
+    results, _ = find_results(store.root)
+    path = tmp_path / "kept" / ARCHIVE
+    path.parent.mkdir()
+    write_archive(results, path)
+    assert find_results(path.parent) == (results, [])
+    path.write_text(path.read_text().replace('"acc": ', '"acc": 1', 1) + "{\n")
+    again, problems = find_results(path.parent)
+    assert again == results[1:]
+    assert [problem.split(" is damaged")[0] for problem in problems] == [f"{path}, line 1,", f"{path}, line 3,"]
+    assert "does not match its checksum" in problems[0]
