@@ -1,0 +1,78 @@
+"""The tables of docs/reproduction.md, from the published runs in results/paper: what the paper has, what we have.
+
+python bench/reproduction.py            prints them
+python bench/reproduction.py --write    puts them into docs/reproduction.md
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bcl.report.formatting import mean_std, number
+from bcl.report.read import read_study
+from bcl.report.study import Group, Row
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reproduction.md"
+TABLES = ("table1", "table2", "table3")
+
+
+def verdict(ours: float, mean: float, std: float) -> str:
+    """As published: within two of the paper's standard deviations, or one point, whichever is wider."""
+    gap, near = ours - mean, max(1.0, 2 * std)
+    return "as published" if abs(gap) <= near else "above" if gap > 0 else "**below**"
+
+
+def cell(row: Row, measure: str) -> str:
+    theirs, ours = row.published.get(measure), row.measure(measure)
+    first = mean_std(ours, len(row.runs)) if ours else "–"
+    return f"{first} ({number(theirs[0])})" if theirs else first
+
+
+def line(row: Row) -> str:
+    theirs = row.published.get("acc")
+    published = f"{number(theirs[0])} ± {number(theirs[1])}" if theirs else "–"
+    if not row.runs:
+        return f"| {row.label} | {published} | not run | | | | | |"
+    said = verdict(row.mean(), *theirs) if theirs else "–"
+    worst, seconds = min(row.accuracies.values()), row.mean("seconds")
+    return (
+        f"| {row.label} | {published} | {mean_std(row.measure('acc'), len(row.runs))} | {said} | {cell(row, 'fm')} "
+        f"| {cell(row, 'la')} | {number(worst)} | {seconds:.0f} s |"
+    )
+
+
+def table(group: Group) -> str:
+    rows = [row for row in group.rows if row.runs or row.published]
+    head = "| method | published ACC | our ACC | verdict | FM (published) | LA (published) | worst seed | a run |"
+    return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
+
+
+def tables() -> dict[str, str]:
+    """Every group that has runs, by the name of its place in the page."""
+    found = {}
+    for name in TABLES:
+        for group in read_study(ROOT / "results" / "paper" / name).groups:
+            if group.measured:
+                found[f"{name} {group.name}"] = table(group)
+    return found
+
+
+def filled(page: str) -> str:
+    """The page with the tables at their places, between two comments each."""
+    for name, text in tables().items():
+        begin, end = f"<!-- {name} -->\n", "<!-- end -->"
+        before, found, rest = page.partition(begin)
+        if not found:
+            raise SystemExit(f"{PAGE} has no place '{begin.strip()}'")
+        page = before + begin + text + rest[rest.index(end) :]
+    return page
+
+
+if __name__ == "__main__":
+    text = filled(PAGE.read_text(encoding="utf-8")) if "--write" in sys.argv else ""
+    if text:
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        print("\n".join(f"{name}\n{part}" for name, part in tables().items()))

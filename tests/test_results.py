@@ -1,0 +1,51 @@
+"""What the repository publishes: the pages say what the files say, and every line of the files is sound."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from bcl.report.read import read_study
+from bcl.runs.result import find_results
+
+ROOT = Path(__file__).parents[1]
+PAPER = ROOT / "results" / "paper"
+REPRODUCTION = runpy.run_path(str(ROOT / "bench" / "reproduction.py"))
+
+
+def test_every_published_run_is_sound() -> None:
+    results, problems = find_results(PAPER)
+    assert problems == []
+    assert len(results) >= 150
+
+
+def test_the_page_of_the_reproduction_says_what_the_files_say() -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert REPRODUCTION["filled"](page) == page, "python bench/reproduction.py --write"
+
+
+def test_the_readme_says_what_the_files_say() -> None:
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| ([\d.]+ ± [\d.]+) \| ([\d.]+ ± [\d.]+) \|$",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    (group,) = (group for group in read_study(PAPER / "table1").groups if group.name == "split-cifar100")
+    found = {row.label: row for row in group.rows}
+    assert len(rows) >= 8
+    for label, ours, published in rows:
+        row = found[label]
+        assert ours == REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs))
+        assert published == "{:.2f} ± {:.2f}".format(*row.published["acc"])
+
+
+@pytest.mark.parametrize("benchmark", ["permuted-mnist", "split-cifar100"])
+def test_every_trial_of_the_tuning_has_all_its_seeds(benchmark: str) -> None:
+    for line in (PAPER / "tuning" / f"{benchmark}.jsonl").read_text(encoding="utf-8").splitlines():
+        trial = json.loads(line)
+        assert len(trial["accs"]) == trial["seeds"] in (3, 10)
+        assert trial["acc"] == pytest.approx(sum(trial["accs"]) / len(trial["accs"]), abs=0.02)
