@@ -61,3 +61,6 @@ PrecisionOrNot = Annotated[str | None, typer.Option("--precision", help="fp32, t
 Workers = Annotated[int | None, typer.Option("--workers", callback=count, help="Runs at once [default: cores].")]
 SaveEvery = Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin runs that were stopped anew, not at their checkpoints.")]
+StopDiverged = Annotated[
+    bool, typer.Option("--stop-diverged", help="End a run at the next task once its weights are not finite.")
+]

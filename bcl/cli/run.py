@@ -33,6 +33,7 @@ def run(
     precision: given.Precision = "fp32",
     out: given.Out = None,
     fresh: given.Fresh = False,
+    stop_diverged: given.StopDiverged = False,
     resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,
     workers: given.Workers = None,
     save_every: given.SaveEvery = 60.0,
@@ -57,7 +58,8 @@ def run(
     where = out or Path("runs") / slug(benchmark)
     finish(
         run_suite(
-            suite, where, device=device, workers=workers, resume=not fresh, save_every=save_every, watch=Watch
+            suite, where, device=device, workers=workers, resume=not fresh, save_every=save_every,
+            stop_diverged=stop_diverged, watch=Watch,
         ),
         json_,
     )  # fmt: skip

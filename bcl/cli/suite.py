@@ -48,6 +48,7 @@ def run(
     seeds: Seeds = None,
     out: given.Out = None,
     fresh: given.Fresh = False,
+    stop_diverged: given.StopDiverged = False,
     device: given.Device = "auto",
     workers: given.Workers = None,
     precision: given.PrecisionOrNot = None,
@@ -68,6 +69,7 @@ def run(
         workers=workers,
         resume=not fresh,
         save_every=save_every,
+        stop_diverged=stop_diverged,
         engine=engine,
         address=address,
         live=log,
@@ -75,6 +77,8 @@ def run(
         watch=Watch,
     )
     finish(outcome, json_)
+    if any(result["diverged"] for result in outcome.results):
+        raise typer.Exit(1)
 
 
 def _overrides(precision: str | None) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def run_suite(
     workers: int | None = None,
     resume: bool = True,
     save_every: float = 60.0,
+    stop_diverged: bool = False,
     engine: str = "local",
     address: str | None = None,
     live: str = "",
@@ -86,7 +87,7 @@ def run_suite(
             from bcl.schedule.tensorboard import Live
 
             report = stack.enter_context(Live(store, configs, report))
-        how = RunOptions(resume=resume, save_every=save_every, report=report)
+        how = RunOptions(resume, save_every, stop_diverged, report)
         if engine == "ray":
             from bcl.schedule import ray_cluster
 

@@ -256,3 +256,22 @@ def test_demo_prints_a_table_and_writes_a_page(capsys: pytest.CaptureFixture[str
     assert "bcl-dual" in out
     assert str(tmp_path / "report.html") in err
     assert "bcl-dual" in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_that_diverges_is_marked_and_a_suite_says_so_by_its_exit_code(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["run", "split-digits", "er", "finetune", "--seed", 0, *QUICK, "--tasks", 3, "--set", "lr=1e30"]
+    code, _, err = bcl(capsys, *words, "--out", tmp_path / "all")
+    assert code == 0
+    assert "er seed 0 diverged: its weights are not finite" in err
+    code, out, _ = bcl(capsys, *words, "--out", tmp_path / "short", "--stop-diverged", "--json")
+    assert code == 0
+    assert [(len(run["accuracy_matrix"]), run["diverged"]) for run in json.loads(out)["runs"]] == [(1, True)] * 2
+    suite = tmp_path / "s.yaml"
+    suite.write_text(
+        "{seeds: 1, runs: [{benchmark: split-digits, method: er, tasks: 2, samples: 20, set: {lr: 1.0e+30}}]}"
+    )
+    code, out, _ = bcl(capsys, "suite", "run", suite, "--out", tmp_path / "suite")
+    assert code == 1
+    assert "diverged" in out
