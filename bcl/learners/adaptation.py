@@ -1,9 +1,9 @@
 """Adaptation at test time: before a task is evaluated, a copy is fine-tuned on the task's memory (BCL's Table 2).
 
 Two ways (`adapt_mode`). "paper": as the network learns, with batch norm in training mode, whose statistics become those
-of the task, the softmax over what the task may be answered with, and all that is stored of the task. "released", as the
-authors' code does it: batch norm in evaluation mode, the softmax over all classes of the stream, and the episodic memory
-alone; there the rate is 0.1, and the steps are as many as `inner_steps`.
+of the task, the softmax over what the task may be answered with, and all that is stored of the task. "released", as
+the authors' code does it: batch norm in evaluation mode, the softmax over all classes of the stream, and the episodic
+memory alone; there the rate is 0.1, and the steps are as many as `inner_steps`.
 """
 
 from __future__ import annotations

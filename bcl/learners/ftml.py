@@ -26,8 +26,8 @@ class FTMLHyper(HyperParameters):
     adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
     adapt_mode: str = hyper(
         "paper",
-        "how: batch norm in training mode, the task's classes, all its memory; or as the released code: evaluation mode, "
-        "all classes, the episodic memory alone",
+        "how: batch norm in training mode, the task's classes, all its memory; or as the released code does: "
+        "evaluation mode, all classes, the episodic memory alone",
         choices=("paper", "released"),
     )
 

@@ -53,11 +53,9 @@ class FrozenCopy(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        if not self.batch_statistics:
-            out: Tensor = self.net(x)
-            return out
-        spare = {name: buffer.clone() for name, buffer in self.net.named_buffers()}  # these follow the batch
-        out = functional_call(self.net, spare, (x,))
+        spare = dict(self.net.named_buffers()) if self.batch_statistics else {}
+        spare = {name: buffer.clone() for name, buffer in spare.items()}  # these follow the batch
+        out: Tensor = functional_call(self.net, spare, (x,)) if spare else self.net(x)
         return out
 
     def take(self, net: nn.Module) -> None:
