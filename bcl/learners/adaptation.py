@@ -1,4 +1,10 @@
-"""Adaptation at test time: before a task is evaluated, a copy is fine-tuned on the task's memory (BCL's Table 2)."""
+"""Adaptation at test time: before a task is evaluated, a copy is fine-tuned on the task's memory (BCL's Table 2).
+
+Two ways (`adapt_mode`). "paper": as the network learns, with batch norm in training mode, whose statistics become those
+of the task, the softmax over what the task may be answered with, and all that is stored of the task. "released", as
+the authors' code does it: batch norm in evaluation mode, the softmax over all classes of the stream, and the episodic
+memory alone; there the rate is 0.1, and the steps are as many as `inner_steps`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy
+from bcl.ops.masks import full_precision
 from bcl.streams import Setting
 
 
@@ -23,14 +30,14 @@ class Adaptation(nn.Module):
     drops them all. They are no part of what is saved.
     """
 
-    def __init__(self, setting: Setting, rate: float, steps: int):
+    def __init__(self, setting: Setting, rate: float, steps: int, mode: str = "paper"):
         super().__init__()
         if setting.scenario == "class":
             raise InputError(
                 "adapt needs to know the task at test time, and class-incremental learning does not tell: "
                 "use --set adapt=false, or --scenario task or domain"
             )
-        self.rate, self.steps = rate, steps
+        self.rate, self.steps, self.mode = rate, steps, mode
         self.states: dict[int, dict[str, Tensor] | None] = {}
         self.register_load_state_dict_pre_hook(lambda *_: self.states.clear())
 
@@ -41,35 +48,39 @@ class Adaptation(nn.Module):
     def state(self, learner: Learner, t: int, memories: Sequence[RingMemory]) -> dict[str, Tensor] | None:
         """What the network is for task t; None, its own state, where nothing of the task is stored."""
         if t not in self.states:
+            memories = memories[:1] if self.mode == "released" else memories
             x, y = (torch.cat([getattr(memory, field)[memory.written(t)] for memory in memories]) for field in "xy")
-            self.states[t] = fine_tune(learner, x, y, t, self.rate, self.steps) if len(y) else None
+            self.states[t] = fine_tune(learner, x, y, t, self.rate, self.steps, self.mode) if len(y) else None
         return self.states[t]
 
 
 @torch.enable_grad()
-def fine_tune(learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps: int) -> dict[str, Tensor]:
-    """The network's state after `steps` of gradient descent on samples of task t, all of them in every step.
-
-    Batch norm is in training mode: its statistics become those of the task.
-    """
+def fine_tune(
+    learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps: int, mode: str = "paper"
+) -> dict[str, Tensor]:
+    """The network's state after `steps` of gradient descent on samples of task t, all of them in every step."""
     net = learner.net
     state = {name: v.detach().clone() for name, v in (*net.named_parameters(), *net.named_buffers())}
     weights = [state[name].requires_grad_() for name, p in net.named_parameters() if p.requires_grad]
-    net.train()
+    net.train(mode == "paper")
     try:
         for _ in range(steps):
-            learner.descend(cross_entropy(learner.logits(x, t, state), y), rate, weights)
+            logits = learner.raw_logits(x, state=state)
+            logits = learner.mask(logits, t) if mode == "paper" else full_precision(logits)
+            learner.descend(cross_entropy(logits, y), rate, weights)
     finally:
         net.eval()
     return {name: v.detach() for name, v in state.items()}
 
 
 class AdaptingLearner(Learner):
-    """A learner with the option `adapt`; `memories` are what it adapts to. Its `setup` calls this one."""
+    """A learner with the option `adapt`; `memories` are what it adapts to, the episodic one first. Its `setup` calls
+    this one."""
 
     def setup(self) -> None:
         if self.hyper.adapt:
-            self.adaptation = Adaptation(self.setting, self.hyper.adapt_lr, self.hyper.adapt_steps)
+            h = self.hyper
+            self.adaptation = Adaptation(self.setting, h.adapt_lr, h.adapt_steps, h.adapt_mode)
 
     def memories(self) -> list[RingMemory]:
         raise NotImplementedError

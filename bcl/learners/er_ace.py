@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import torch
 from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
 from bcl.ops.losses import cross_entropy
-from bcl.ops.masks import mask_tasks
+from bcl.ops.masks import mask_logits, mask_tasks
 
 
 @hypers
 class ERACEHyper(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
+    current_classes: str = hyper(
+        "batch",
+        "what the loss on the current batch sees: the classes in the batch, or those of the task",
+        symbol="C_n",
+        choices=("batch", "task"),
+    )
     replay_current: bool = hyper(True, "replay stored samples of the current task too, not of earlier ones alone")
     joint_forward: bool = hyper(
         False, "current and replayed samples in one forward pass (batch norm sees them together)"
@@ -28,14 +35,16 @@ class ERACE(Learner):
 
         B_M <- sample(M);   θ <- θ - α ∇[ L(θ, B_n; C_n) + L(θ, B_M; C_seen) ];   M <- M ∪ B_n
 
-    L(·; C) is the cross-entropy of a softmax over the classes C alone: C_n those of the current task, C_seen all so
+    L(·; C) is the cross-entropy of a softmax over the classes C alone: C_n those in the current batch, C_seen all so
     far. What arrives thus never pushes the old classes away; only the replayed samples set new and old classes against
     each other. For that, samples of the current task have to be among them (`replay_current`).
 
-    Deviations: C_n are the classes of the task, which the stream tells, where the authors take those in the batch; a
-    ring per task in place of a reservoir; in the first task, where nothing is old, nothing is replayed.
+    Deviations: a ring per task in place of a reservoir; in the first task, where nothing is old, nothing is replayed,
+    and the softmax sees all classes of the task; to C_n the authors' code adds the classes numbered from the highest
+    one seen so far on, which here are hidden.
 
-    Task- and domain-incrementally the two softmaxes see the same classes: with replay_current=false it is ER.
+    With current_classes=task, C_n are the classes of the task, which the stream tells. Then, task- and
+    domain-incrementally, the two softmaxes see the same classes, and with replay_current=false it is ER.
     """
 
     Hyper = ERACEHyper
@@ -56,9 +65,16 @@ class ERACE(Learner):
             replay = self.memory.draw(h.replay_batch, self.random, without=-1 if h.replay_current else t)
             logits = self.replay_logits(x, t, replay, h.joint_forward)
             current, replayed = logits.split([len(y), len(replay.y)])
-            loss = cross_entropy(mask_tasks(current, self.own_classes, t), y) + cross_entropy(replayed, replay.y)
+            loss = cross_entropy(self.mask_current(current, y, t), y) + cross_entropy(replayed, replay.y)
         else:
             loss = cross_entropy(self.logits(x, t), y)
         self.descend(loss, h.lr)
         self.memory.write(x, y, t)
         return loss.detach()
+
+    def mask_current(self, logits: Tensor, y: Tensor, t: int) -> Tensor:
+        """Logits of the current batch, with all but C_n hidden."""
+        if self.hyper.current_classes == "task":
+            return mask_tasks(logits, self.own_classes, t)
+        present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
+        return mask_logits(logits, present.index_fill_(0, y, True))

@@ -11,8 +11,10 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.old_heads import old_heads_loss
 from bcl.learners.replay import ring_memory, store_soft_targets
 from bcl.memory import Field
+from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 
 
@@ -22,8 +24,12 @@ class KDRHyper(HyperParameters):
     expert_lr: float = hyper(0.1, "learning rate of the expert", symbol="α_e", above=0)
     expert_steps: int = hyper(3, "SGD steps of the expert per batch", symbol="n_e", low=1)
     replay_batch: int = hyper(128, "samples looked back at per step, at most the slots of one task", low=1)
-    temperature: float = hyper(2.0, "softmax temperature of both distillations", symbol="τ", above=0)
-    distill_weight: float = hyper(1.0, "weight of the network's own past answers", symbol="λ", low=0)
+    temperature: float = hyper(2.0, "softmax temperature of all distillations", symbol="τ", above=0)
+    distill_weight: float = hyper(
+        1.0, "weight of the network's own past answers, old heads' included", symbol="λ", low=0
+    )
+    keep_on_new: bool = hyper(True, "keep the old heads' answers on new samples too, as LwF does")
+    replay_labels: bool = hyper(False, "learn the labels of replayed samples too")
     joint_forward: bool = hyper(
         False, "current and replayed samples in one forward pass (batch norm sees them together)"
     )
@@ -35,41 +41,49 @@ class KDR(Learner):
     From the second task on, an expert e learns the new task, and the network learns from it instead of from labels:
 
         n_e times:   e <- e - α_e ∇ L(e, B_n)
-        θ <- θ - α ∇[ D(p_e || p_θ on B_n)  +  L(θ, B_M)  +  λ D(past answers || p_θ on B_M) ]
+        θ <- θ - α ∇[ D(p_e || p_θ on B_n)  +  λ (Σ_k D(p_k^old || p_k on B_n)  +  D(past answers || p_θ on B_M)) ]
         M <- M ∪ B_n
 
-    D is τ² KL_τ, whose gradient is of the size of L's; B_M, the retrospection, is a draw from earlier tasks' memories.
-    When a task begins, the expert starts as a copy of the network, and the network's answers on all of M are stored:
-    the "original" network of that paper is the one just before the new task. In the first task there is nothing to
-    preserve and no expert: the network learns from the labels.
+    D is τ² KL_τ; p_k are the answers of an old head k (see `old_heads.py`), p_k^old those of the "original" network of
+    that paper, the one just before the new task; B_M, the retrospection, is a draw from earlier tasks' memories. When a
+    task begins, the original network is copied (`keep_on_new`), the expert starts as it is, and its answers on all of M
+    are stored. In the first task there is nothing to preserve and no expert: the network learns from the labels.
 
     Deviations: the expert is trained while the network learns from it, some steps ahead on every batch, and not to its
-    end before (the stream is seen once). The replayed labels count as well as the past answers on them: with a few
-    hundred steps per task those answers are far from right. The past answers on *new* data, which LwF distils, are
-    left out: their place is taken by the replayed samples. That paper learns task-incrementally; elsewhere the softmax
-    of network and expert is over whatever is visible.
+    end before (the stream is seen once). One weight λ for both kinds of past answers; the factor τ², with which the
+    gradient of D is of the size of a cross-entropy's. That paper learns task-incrementally; elsewhere the softmax of
+    network and expert is over whatever is visible, and the old heads are LwF's.
+
+    Variant: keep_on_new=false, replay_labels=true leaves out the old heads' answers on new samples and adds L(θ, B_M):
+    with a few hundred steps per task the past answers can be far from right, and labels mend them.
     """
 
     Hyper = KDRHyper
     reference = "Hou et al., 2018"
-    memory_kind = "ring per task, soft targets, an expert network"
-    cost = "n_e forward and backward of the expert on the batch and 1 forward; 1 on batch + replay"
+    memory_kind = "ring per task, soft targets, an expert network, a copy of the network"
+    cost = (
+        "n_e forward and backward of the expert on the batch and 1 forward, 1 of the old network; 1 on batch + replay"
+    )
     family, colour, marker, relative_cost = "regularization", "#a84a7f", "^", 5.0
 
     def setup(self) -> None:
         targets = {"target": Field((self.setting.n_classes,), torch.float32)}
         self.memory = ring_memory(self.setting, self.setting.memory, targets)
         self.expert = deepcopy(self.net)
+        if self.hyper.keep_on_new:
+            self.old = FrozenCopy(self.net)
 
     def begin_task(self, t: int) -> None:
         """The network as it is now becomes the expert's start, and its answers what is to be preserved."""
         for s in self.seen:
             store_soft_targets(self, self.memory, s, self.hyper.temperature, "eval")
         self.expert.load_state_dict(self.net.state_dict())
+        if self.hyper.keep_on_new:
+            self.old.take(self.net)
         super().begin_task(t)
 
     def step_signature(self) -> Hashable:
-        return bool(self.past)
+        return self.past if self.hyper.keep_on_new else bool(self.past)  # the old heads are known to Python
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)
@@ -81,11 +95,14 @@ class KDR(Learner):
         h = self.hyper
         replay = self.memory.draw(h.replay_batch, self.random, without=t)
         taught = self.teach(x, y, t)
-        current, replayed = self.replay_logits(x, t, replay, h.joint_forward).split([len(y), len(replay.y)])
+        raw = self.raw_replay_logits(x, replay, h.joint_forward)
+        current, replayed = self.mask(raw, t, replay.task).split([len(y), len(replay.y)])
         new = distillation_loss(current, taught, h.temperature, "batch")
         old = distillation_loss(replayed, replay.extra["target"], h.temperature, "batch")
+        if h.keep_on_new:
+            old = old + old_heads_loss(self, raw[: len(y)], self.raw_logits(x, net=self.old), h.temperature)
         distilled: Loss = h.temperature**2 * (new + h.distill_weight * old)
-        return distilled + cross_entropy(replayed, replay.y)
+        return distilled + cross_entropy(replayed, replay.y) if h.replay_labels else distilled
 
     def teach(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """The expert learns the batch; returns what it then answers."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import torch
 from torch import Tensor
-from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.old_heads import old_heads_loss
 from bcl.nets import FrozenCopy
-from bcl.ops.losses import Loss, cross_entropy, distillation_loss
-from bcl.ops.masks import mask_logits
+from bcl.ops.losses import cross_entropy
 
 
 @hypers
@@ -20,6 +18,11 @@ class LwFHyper(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     distill_weight: float = hyper(1.0, "weight of the old tasks' distillation; 0 switches it off", symbol="λ_o", low=0)
     temperature: float = hyper(2.0, "softmax temperature of the distillation", symbol="T", above=0)
+    old_mode: str = hyper(
+        "eval",
+        "batch norm of the old network: by its own statistics, or (train) by the batch's",
+        choices=("eval", "train"),
+    )
 
 
 class LwF(Learner):
@@ -32,7 +35,8 @@ class LwF(Learner):
     left out: it has no gradient). The old heads are, task-incrementally, the earlier tasks' classes, one head per
     task and their losses added up, as in the paper; domain-incrementally, all classes; class-incrementally, the
     classes of earlier tasks, as one head. There is no factor T²: the paper has none. The old network is in evaluation
-    mode: it stands for answers that the paper computes once, before the new task is learnt.
+    mode: it stands for answers that the paper computes once, before the new task is learnt. With `old_mode=train` its
+    batch norm normalises by the current batch, as the network's own does, and keeps its statistics.
 
     Deviations: no warm-up that trains the new head alone until it converges (a stream is seen once), no weight decay.
     """
@@ -44,7 +48,7 @@ class LwF(Learner):
     family, colour, marker, relative_cost = "regularization", "#aab41f", "o", 2.0
 
     def setup(self) -> None:
-        self.old = FrozenCopy(self.net)
+        self.old = FrozenCopy(self.net, batch_statistics=self.hyper.old_mode == "train")
 
     def step_signature(self) -> Hashable:
         return self.past
@@ -54,22 +58,10 @@ class LwF(Learner):
         logits = self.raw_logits(x)
         loss = cross_entropy(self.mask(logits, t), y)
         if self.past and h.distill_weight:
-            loss = loss + h.distill_weight * self.distillation(logits, self.raw_logits(x, net=self.old))
+            old = self.raw_logits(x, net=self.old)
+            loss = loss + h.distill_weight * old_heads_loss(self, logits, old, h.temperature)
         self.descend(loss, h.lr)
         return loss.detach()
-
-    def distillation(self, new: Tensor, old: Tensor) -> Loss:
-        """The sum over the old heads of each one's mean distance from what it used to answer."""
-        heads = self.old_heads()
-        rows = heads.repeat(len(new), 1)  # of every sample, a row for each head
-        new, old = (mask_logits(z.repeat_interleave(len(heads), 0), rows) for z in (new, old))
-        target = softmax(old / self.hyper.temperature, dim=1)
-        return len(heads) * distillation_loss(new, target, self.hyper.temperature, "batch")
-
-    def old_heads(self) -> Tensor:
-        """A boolean row over all classes for each head that is to stay as it was."""
-        rows = torch.stack([self.own_classes[s] for s in self.past])
-        return rows if self.setting.scenario == "task" else rows.any(0, keepdim=True)
 
     def end_task(self, t: int) -> None:
         super().end_task(t)

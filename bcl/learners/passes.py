@@ -56,7 +56,13 @@ class Passes(nn.Module):
     def replay_logits(
         self, x: Tensor, t: int, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
     ) -> Tensor:
-        """Masked logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
+        """Masked logits of the current batch and, below them, of the replayed one: see `raw_replay_logits`."""
+        return self.mask(self.raw_replay_logits(x, replayed, together, state), t, replayed.task)
+
+    def raw_replay_logits(
+        self, x: Tensor, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """Logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
 
         It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
         network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
@@ -66,9 +72,9 @@ class Passes(nn.Module):
         couples, groups = self.coupling()
         apart = couples and not together
         if apart and not groups:
-            return torch.cat([self.logits(x, t, state), self.logits(replayed.x, replayed.task, state)])
+            return torch.cat([self.raw_logits(x, state=state), self.raw_logits(replayed.x, state=state)])
         with batch_groups(sizes if apart else [sum(sizes)]):
-            return self.logits(x, t, state, replayed)
+            return self.raw_logits(x, replayed.x, state=state)
 
     def raw_logits(
         self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None

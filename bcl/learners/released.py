@@ -22,6 +22,12 @@ class Extensions(HyperParameters):
     adapt: bool = hyper(False, "before a task is evaluated, fine-tune a copy on the task's memory")
     adapt_lr: float = hyper(0.03, "rate of that fine-tuning", above=0)
     adapt_steps: int = hyper(3, "its gradient steps, each on the task's whole memory", low=1)
+    adapt_mode: str = hyper(
+        "paper",
+        "how: batch norm in training mode, the task's classes, all its memory; or as the released code does: "
+        "evaluation mode, all classes, the episodic memory alone",
+        choices=("paper", "released"),
+    )
 
 
 @hypers

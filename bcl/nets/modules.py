@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.ops.layers import batch_norm
@@ -32,20 +33,29 @@ class BatchNorm2d(nn.BatchNorm2d):
 
 
 class FrozenCopy(nn.Module):
-    """A copy that is never trained and never leaves evaluation mode: batch norm uses the statistics of its time."""
+    """A copy that is never trained and never leaves evaluation mode: batch norm uses the statistics of its time.
 
-    def __init__(self, net: nn.Module):
+    `batch_statistics`: batch norm alone normalises by the batch that it is given, and its own statistics stay too.
+    """
+
+    def __init__(self, net: nn.Module, batch_statistics: bool = False):
         super().__init__()
-        self.net = deepcopy(net).requires_grad_(False)
+        self.net, self.batch_statistics = deepcopy(net).requires_grad_(False), batch_statistics
         self.eval()
 
     def train(self, mode: bool = True) -> FrozenCopy:
         del mode
-        return super().train(False)
+        super().train(False)
+        for module in self.modules():
+            if self.batch_statistics and isinstance(module, _BatchNorm):
+                module.training = True
+        return self
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.net(x)
+        spare = dict(self.net.named_buffers()) if self.batch_statistics else {}
+        spare = {name: buffer.clone() for name, buffer in spare.items()}  # these follow the batch
+        out: Tensor = functional_call(self.net, spare, (x,)) if spare else self.net(x)
         return out
 
     def take(self, net: nn.Module) -> None:

@@ -14,7 +14,8 @@ class NaiveLwF(NaiveFinetune):
         logits = self.logits(batch)
         loss = self.cross_entropy(batch, logits)
         if set(self.begun) - {t}:
-            past = self.old.forward(self.inputs(batch), training=False)
+            kept = self.old.copy()  # batch norm of the copy's copy may count, that of the copy may not
+            past = kept.forward(self.inputs(batch), training=self.h["old_mode"] == "train")
             for head in self.heads(t):
                 total = sum(self.distance(z_old, z, head) for z_old, z in zip(past, logits, strict=True))
                 loss = loss + self.h["distill_weight"] * total / len(batch)

@@ -40,7 +40,8 @@ class NaiveERACE(NaiveER):
             seen, logits = self.classes(t), self.forward(batch, replay)
             loss = 0.0
             for sample, z in zip(batch, logits[: len(batch)], strict=True):
-                allowed = [c for c in seen if c in self.setting.classes[t]]
+                current = self.setting.classes[t] if self.h["current_classes"] == "task" else [s.y for s in batch]
+                allowed = [c for c in seen if c in current]
                 loss = loss + (torch.log(sum(torch.exp(z[c]) for c in allowed)) - z[sample.y]) / len(batch)
             loss = loss + self.cross_entropy(replay, logits[len(batch) :])
         self.net.descend(self.net.gradient(loss), self.h["lr"])
@@ -151,6 +152,7 @@ class NaiveKDR(NaiveER):
             for sample, z in zip(self.rings[s].items, self.logits(self.rings[s].items, training=False), strict=True):
                 sample.target = {c: p.detach() for c, p in self.softened(z, self.classes(s)).items()}
         super().begin(t)
+        self.old = self.net.copy()
         self.expert = copy.copy(self.net)
         self.expert.value = {
             name: v.detach().clone().requires_grad_(name in self.net.parameters) for name, v in self.net.value.items()
@@ -170,7 +172,14 @@ class NaiveKDR(NaiveER):
             current, replayed = logits[: len(batch)], logits[len(batch) :]
             loss = self.divergence(taught, batch, current)
             loss = loss + self.h["distill_weight"] * self.divergence([s.target for s in replay], replay, replayed)
-            loss = loss + self.cross_entropy(replay, replayed)
+            if self.h["keep_on_new"]:
+                past = self.old.forward(self.inputs(batch), training=False)
+                for head in self.old_heads(t):
+                    for z_old, z in zip(past, current, strict=True):
+                        kept = self.distance(self.softened(z_old, head), self.softened(z, head)) / len(batch)
+                        loss = loss + self.h["distill_weight"] * self.h["temperature"] ** 2 * kept
+            if self.h["replay_labels"]:
+                loss = loss + self.cross_entropy(replay, replayed)
         else:
             loss = self.cross_entropy(batch, self.logits(batch))
         self.net.descend(self.net.gradient(loss), self.h["lr"])
@@ -184,11 +193,19 @@ class NaiveKDR(NaiveER):
         self.net = main
         return answers
 
+    def old_heads(self, t):
+        earlier = [s for s in self.begun if s != t]
+        if self.setting.scenario == "task":
+            return [list(self.setting.classes[s]) for s in earlier]
+        return [[c for c in range(self.setting.n_classes) if any(c in self.setting.classes[s] for s in earlier)]]
+
+    def distance(self, target, now):
+        return sum(p * (torch.log(p) - torch.log(now[c])) for c, p in target.items())
+
     def divergence(self, targets, samples, logits):
         total = 0.0
         for target, sample, z in zip(targets, samples, logits, strict=True):
-            now = self.softened(z, self.classes(sample.t))
-            total = total + sum(p * (torch.log(p) - torch.log(now[c])) for c, p in target.items())
+            total = total + self.distance(target, self.softened(z, self.classes(sample.t)))
         return self.h["temperature"] ** 2 * total / len(samples)
 
 

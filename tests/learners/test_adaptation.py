@@ -28,8 +28,8 @@ def questions(learner):
     return torch.randn(7, *learner.setting.shape, generator=torch.Generator().manual_seed(5))
 
 
-def stored(learner, t):
-    memories = [getattr(learner, m) for m in ("memory", "episodic", "generalization") if hasattr(learner, m)]
+def stored(learner, t, names=("memory", "episodic", "generalization")):
+    memories = [getattr(learner, m) for m in names if hasattr(learner, m)]
     x, y = [], []
     for memory in memories:
         for i in range(memory.slots):
@@ -62,6 +62,29 @@ def test_it_is_fine_tuning_on_the_tasks_memory_and_changes_nothing(name, net, sc
         assert same_state(state(learner), before)
         assert [m.training for m in learner.modules()] == modes
         assert all(p.grad is None for p in learner.parameters())
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain"])
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+@ADAPTING
+def test_as_released_it_has_fixed_statistics_all_classes_and_the_episodic_memory(name, net, scenario):
+    values = {"adapt_mode": "released", "adapt_lr": 0.1, "adapt_steps": 2}
+    learner = learnt(name, net, scenario, adapt=True, **values)
+    before = state(learner)
+    for t in (0, 1):
+        answered = learner.predict(questions(learner), t)
+        own = copy.deepcopy(learner.net).eval()
+        sgd = torch.optim.SGD(own.parameters(), lr=0.1)
+        x, y = stored(learner, t, ("memory", "episodic"))
+        for _ in range(2):
+            sgd.zero_grad()
+            cross_entropy(own(x), y).backward()
+            sgd.step()
+        with torch.no_grad():
+            expected = own(questions(learner))[:, learner.visible[t]]
+        torch.testing.assert_close(answered[:, learner.visible[t]], expected, rtol=1e-5, atol=1e-5)
+        assert (answered[:, ~learner.visible[t]] < -1e8).all(), "answers are masked all the same"
+        assert same_state(state(learner), before)
 
 
 @ADAPTING

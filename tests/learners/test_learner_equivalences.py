@@ -93,7 +93,8 @@ def test_mir_is_a_way_to_retrieve(name, parent):
 @pytest.mark.parametrize("scenario", ["task", "domain"])
 @pytest.mark.parametrize("net", ["mlp", "conv"])
 def test_er_ace_is_experience_replay_where_all_tasks_see_the_same_classes(net, scenario):
-    ace, replay = tiny_learner("er-ace", net, scenario, replay_current=False), tiny_learner("er", net, scenario)
+    values = {"current_classes": "task", "replay_current": False}
+    ace, replay = tiny_learner("er-ace", net, scenario, **values), tiny_learner("er", net, scenario)
     assert all(same_state(a, b) for a, b in zip(run(ace), run(replay), strict=True))
 
 
@@ -111,6 +112,21 @@ def test_er_ace_leaves_the_old_classes_to_the_replayed_samples():
         learner.step(*tiny_stream(learner.setting)[3])
         moved.append((learner.net.fc.weight != before).any(1).tolist())
     assert moved == [[c in (0, 3, 1, 4, 6) for c in range(7)], [c in (1, 4, 6) for c in range(7)]]
+
+
+def test_er_ace_sets_the_classes_of_a_batch_against_each_other_alone():
+    """Of a task's three classes two arrive: the third, never seen, moves with current_classes=task only."""
+    moved = {}
+    for classes in ("batch", "task"):
+        learner = tiny_learner("er-ace", "mlp", "class", current_classes=classes, replay_batch=1)
+        learner.observe(*tiny_stream(learner.setting)[0])
+        learner.enter(1)
+        learner.memory.x.zero_()
+        learner.net.first.bias.data.zero_()
+        before = learner.net.fc.weight.detach().clone()
+        learner.step(tiny_stream(learner.setting)[3][0], torch.tensor([1, 6, 6, 1]), 1)
+        moved[classes] = (learner.net.fc.weight != before).any(1).nonzero().flatten().tolist()
+    assert moved == {"batch": [1, 6], "task": [1, 4, 6]}
 
 
 @pytest.mark.parametrize(("net", "scenario"), CASES)

@@ -9,12 +9,14 @@ from torch import nn
 
 from bcl import EWC, Setting
 
-LWF = {"lr": 0.1, "distill_weight": 1.0, "temperature": 2.0}
+LWF = {"lr": 0.1, "distill_weight": 1.0, "temperature": 2.0, "old_mode": "eval"}
 EWC_ = {"lr": 0.1, "penalty": 10.0, "fisher": "model", "penalty_step": "implicit"}
 one_task = {"schedule": (1, 1, 1), "sizes": (4, 4, 2)}
 
 
-@pytest.mark.parametrize("values", [{}, {"distill_weight": 3.0, "temperature": 5.0, "lr": 0.05}], ids=names)
+@pytest.mark.parametrize(
+    "values", [{}, {"distill_weight": 3.0, "temperature": 5.0, "lr": 0.05}, {"old_mode": "train"}], ids=names
+)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("net", ["mlp", "conv"])
 def test_lwf(net, scenario, values):

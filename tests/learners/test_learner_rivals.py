@@ -13,14 +13,17 @@ from bcl.nets import build
 from bcl.streams import benchmark
 
 everywhere = [pytest.mark.parametrize("scenario", SCENARIOS), pytest.mark.parametrize("net", ["mlp", "conv"])]
-ACE = {"lr": 0.1, "replay_batch": 128, "replay_current": True, "joint_forward": False}
+ACE = {
+    "lr": 0.1, "replay_batch": 128, "current_classes": "batch", "replay_current": True, "joint_forward": False,
+}  # fmt: skip
 DER = {"lr": 0.1, "replay_batch": 64, "logit_weight": 0.5, "label_weight": 1.0}
 MER = {"lr": 0.1, "within_lr": 0.3, "across_lr": 1.0, "batches": 2, "replays": 3, "replay_batch": 10}
 FTML = {"inner_lr": 0.1, "outer_lr": 0.3, "inner_steps": 2, "meta_steps": 1, "replay_batch": 128}
 KDR = {
     "lr": 0.05, "expert_lr": 0.1, "expert_steps": 3, "replay_batch": 128, "temperature": 2.0, "distill_weight": 1.0,
-    "joint_forward": False,
+    "keep_on_new": True, "replay_labels": False, "joint_forward": False,
 }  # fmt: skip
+LABELS = {"keep_on_new": False, "replay_labels": True}
 MIR = {"lr": 0.1, "replay_batch": 10, "joint_forward": False, "candidates": 50}
 
 
@@ -40,7 +43,14 @@ def same_reservoir(memory, reservoir):
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"replay_current": False}, {"joint_forward": True, "replay_batch": 3, "lr": 0.3}], ids=names
+    "values",
+    [
+        {},
+        {"current_classes": "task"},
+        {"replay_current": False},
+        {"joint_forward": True, "replay_batch": 3, "lr": 0.3},
+    ],
+    ids=names,
 )
 @on_all
 def test_er_ace(net, scenario, values):
@@ -86,7 +96,13 @@ def test_follow_the_meta_leader(net, scenario, values):
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"expert_steps": 1, "temperature": 1.0, "distill_weight": 0.0}, {"joint_forward": True, "replay_batch": 3}],
+    [
+        {},
+        LABELS,
+        {"expert_steps": 1, "temperature": 1.0, "distill_weight": 0.0},
+        {"joint_forward": True, "replay_batch": 3, "temperature": 3.0, "distill_weight": 0.5},
+        LABELS | {"joint_forward": True, "replay_batch": 3, "distill_weight": 0.5},
+    ],
     ids=names,
 )
 @on_all
@@ -149,7 +165,8 @@ def accuracy(name, **values):
         ("er-mir", {}, 60),
         ("er-ace", {}, 60),
         ("der++", {"label_weight": 2.0}, 60),
-        ("kdr", {"expert_steps": 1}, 45),
+        ("kdr", {"expert_steps": 1}, 35),
+        ("kdr", {"expert_steps": 1} | LABELS, 45),
         ("mer", {"within_lr": 1.0}, 75),
         ("ftml", {"outer_lr": 1.0, "meta_steps": 3}, 75),
         ("bcl-dual-mir", {"inner_steps": 1}, 55),

@@ -32,6 +32,19 @@ def test_it_stays_in_evaluation_mode_within_a_module_that_trains():
     assert all(m.training for m in outer[1].modules())
 
 
+def test_it_can_normalise_by_the_batch_and_stays_what_it_was():
+    original = net()
+    copy = FrozenCopy(original, batch_statistics=True)
+    before = {name: value.clone() for name, value in copy.state_dict().items()}
+    x = torch.randn(5, 3) + 2
+    expected = nn.Sequential(original[0], original[1].train(), nn.Identity())(x).detach()
+    for mode in (True, False):
+        assert torch.equal(copy.train(mode)(x), expected)
+        assert all(torch.equal(value, before[name]) for name, value in copy.state_dict().items())
+    assert not torch.allclose(copy(x), FrozenCopy(original)(x))
+    assert not copy.net[2].training, "batch norm alone differs"
+
+
 def test_it_takes_weights_and_statistics_in_place():
     original, copy = net(), FrozenCopy(net())
     original.train()(torch.randn(5, 3))
