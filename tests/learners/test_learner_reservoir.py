@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from followed import CLOSE, MILD, SCENARIOS, follow, names
+from followed import CLOSE, MILD, SCENARIOS, follow, names, same_reservoir
 from naive_bcl import RELEASED, RELEASED_SINGLE
 from naive_reservoir import ReservoirBCL, ReservoirBCLMIR, ReservoirER, ReservoirERMIR
-from test_learner_rivals import same_reservoir
 from tiny import tiny_net, tiny_setting, tiny_stream
 
 from bcl.errors import InputError
