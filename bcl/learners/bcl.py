@@ -13,7 +13,7 @@ from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.hypergradient import hypergradient_step
 from bcl.learners.released import Extensions, ReleasedHabits
-from bcl.learners.replay import retrieve, ring_memory, store_soft_targets
+from bcl.learners.replay import draw_earlier, episodic_memory, keep, retrieve, ring_memory, store_soft_targets
 from bcl.memory import Field, RingMemory, Samples
 from bcl.ops.losses import Loss, cross_entropy, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot
@@ -27,7 +27,9 @@ class PaperHyper(HyperParameters):
     outer_steps: int = hyper(
         1, "rounds of inner steps, look-ahead and interpolation per batch", symbol="n_outer", low=1
     )
-    replay_batch: int = hyper(128, "replayed samples per step, at most the episodic slots of one task", low=1)
+    replay_batch: int = hyper(
+        128, "replayed samples per step, at most the episodic slots of one task; of a reservoir, all its slots", low=1
+    )
     temperature: float = hyper(5.0, "softmax temperature of the distillation", symbol="τ", above=0)
     distill_weight: float = hyper(100.0, "weight of the distillation; 0 switches it off", symbol="λ", low=0)
     generalization_share: float = hyper(
@@ -52,7 +54,8 @@ class BCLDual(AdaptingLearner):
         M_er <- M_er ∪ B_n;   when the task is over, its soft targets are stored
 
     L is cross-entropy, B_M a draw from the episodic memories of earlier tasks, M_gm a draw from the generalization
-    memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one.
+    memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one. With
+    memory=reservoir M_er is one reservoir over the stream, with as many slots as its rings have together.
 
     Deviations from the released code: replay never excludes samples because of their number (it drops those whose
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
@@ -83,7 +86,7 @@ class BCLDual(AdaptingLearner):
         for _ in range(self.hyper.outer_steps):
             exact = self.hyper.hypergradient == "exact"
             loss = hypergradient_step(self, x, y, t) if exact else self.first_order_step(x, y, t)
-        self.episodic.write(x, y, t)  # its targets are zero until the task is over
+        keep(self, self.episodic, x, y, t)  # its targets are zero until the task is over
         return loss
 
     def first_order_step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
@@ -111,12 +114,15 @@ class BCLDual(AdaptingLearner):
         slots = int(share * setting.memory) or int(share > 0)
         self.dual = 0 < slots < setting.memory  # a single slot per task cannot be shared
         targets = {"target": Field((setting.n_classes,), torch.float32)}
-        self.episodic = ring_memory(setting, setting.memory - slots * self.dual, targets, self.hyper.overflow)
+        episodic = setting.memory - slots * self.dual
+        self.episodic = episodic_memory(self.hyper.memory, setting, episodic, targets, self.hyper.overflow)
         if self.dual:
             self.generalization = ring_memory(setting, slots)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
         super().setup()
+        if self.hyper.adapt and self.hyper.memory != "ring":
+            raise InputError("adapt fine-tunes on a task's own slots, which a reservoir does not have: use memory=ring")
         if self.hyper.hypergradient == "exact" and not self.dual:
             raise InputError(
                 "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
@@ -127,7 +133,7 @@ class BCLDual(AdaptingLearner):
         h = self.hyper
         if h.retrieval == "mir":
             return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr, h.candidates)
-        return self.episodic.draw(h.replay_batch, self.random, without=t)
+        return draw_earlier(self, self.episodic, h.replay_batch, t)
 
     def inner_loss(
         self, x: Tensor, y: Tensor, t: int, replay: Samples | None, fast: Mapping[str, Tensor] | None = None
@@ -160,6 +166,7 @@ class BCLDual(AdaptingLearner):
         self.distilled[t] = False
 
     def memories(self) -> list[RingMemory]:
+        assert isinstance(self.episodic, RingMemory)
         return [self.episodic, self.generalization] if self.dual else [self.episodic]
 
 

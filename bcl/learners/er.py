@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.replay import retrieve, ring_memory
+from bcl.learners.replay import draw_earlier, episodic_memory, keep, retrieve
 from bcl.memory import Samples
 from bcl.ops.losses import cross_entropy, replay_loss
 
@@ -17,7 +17,9 @@ from bcl.ops.losses import cross_entropy, replay_loss
 @hypers
 class ERHyper(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
-    replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
+    replay_batch: int = hyper(
+        128, "replayed samples per step, at most the slots of one task; of a reservoir, all its slots", low=1
+    )
     joint_forward: bool = hyper(
         False, "current and replayed samples in one forward pass (batch norm sees them together)"
     )
@@ -25,6 +27,11 @@ class ERHyper(HyperParameters):
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+    memory: str = hyper(
+        "ring",
+        "what is stored: the latest of each task, or a uniform sample of the stream",
+        choices=("ring", "reservoir"),
+    )
 
 
 ERMIRHyper = variant("ERMIRHyper", ERHyper, replay_batch=10, retrieval="mir")
@@ -36,7 +43,8 @@ class ER(Learner):
         B_M <- sample(M of earlier tasks);   θ <- θ - α ∇[ L(θ, B_n) + L(θ, B_M) ];   M <- M ∪ B_n
 
     Both losses are means, so that the replayed samples weigh as much as the current ones, as in the released code of
-    BCL. Samples of the current task are stored and not replayed.
+    BCL. Samples of the current task are stored and not replayed. With memory=reservoir M is one reservoir over the
+    stream, with as many slots as the rings have together.
 
     >>> import torch
     >>> from bcl.nets import MLP
@@ -56,7 +64,7 @@ class ER(Learner):
     family, colour, marker, relative_cost = "replay", "#0072b2", "o", 2.0
 
     def setup(self) -> None:
-        self.memory = ring_memory(self.setting, self.setting.memory)
+        self.memory = episodic_memory(self.hyper.memory, self.setting, self.setting.memory)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -68,7 +76,7 @@ class ER(Learner):
         else:
             loss = cross_entropy(self.logits(x, t), y)
         self.descend(loss, self.hyper.lr)
-        self.memory.write(x, y, t)
+        keep(self, self.memory, x, y, t)
         return loss.detach()
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
@@ -76,14 +84,15 @@ class ER(Learner):
         h = self.hyper
         if h.retrieval == "mir":
             return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
-        return self.memory.draw(h.replay_batch, self.random, without=t)
+        return draw_earlier(self, self.memory, h.replay_batch, t)
 
 
 class ERMIR(ER):
     """Experience replay with maximally interfered retrieval (Aljundi et al., 2019): see `replay.retrieve`.
 
-    Deviations from the authors' code: a ring per task of equal size in place of a reservoir over the whole stream; no
-    sample takes part twice in a replay batch before every stored one does.
+    Deviations from the authors' code: a ring per task of equal size in place of a reservoir over the whole stream
+    (memory=reservoir is theirs); no sample takes part twice in a replay batch before every stored one does; classes
+    that have not come yet are masked.
     """
 
     Hyper = ERMIRHyper

@@ -7,13 +7,18 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 
 @hypers
 class Extensions(HyperParameters):
-    """Options beyond the paper's tables: maximally interfered retrieval, the exact outer gradient (Eq. 4), adaptation
-    at test time; see `replay.retrieve`, `hypergradient.py` and `adaptation.py`."""
+    """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, the exact outer gradient (Eq. 4),
+    adaptation at test time; see `replay.retrieve`, `replay.episodic_memory`, `hypergradient.py` and `adaptation.py`."""
 
     retrieval: str = hyper(
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+    memory: str = hyper(
+        "ring",
+        "the episodic memory: the latest of each task, or a uniform sample of the stream",
+        choices=("ring", "reservoir"),
+    )
     hypergradient: str = hyper(
         "first-order",
         "the outer step: interpolation (Eq. 5), or the gradient through the inner steps (Eq. 4), of rate β",
@@ -62,5 +67,5 @@ class ReleasedHabits(HyperParameters):
         True, "until a task's generalization ring is full, its first sample stands for the empty slots"
     )
     overflow: str = hyper(
-        "cut", "a batch that runs over the ring's end is cut, or wraps around", choices=("cut", "wrap")
+        "cut", "a batch that runs over the end of an episodic ring is cut, or wraps around", choices=("cut", "wrap")
     )

@@ -14,6 +14,8 @@ from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
 from bcl.ops.updates import sgd_, snapshot
 from bcl.streams import Setting
 
+EpisodicMemory = RingMemory | ReservoirMemory
+
 
 def ring_memory(
     setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
@@ -22,13 +24,44 @@ def ring_memory(
     return RingMemory(setting.tasks, slots, setting.shape, getattr(torch, setting.dtype), extra, overflow)
 
 
-def reservoir_memory(setting: Setting, extra: Mapping[str, Field] | None = None) -> ReservoirMemory:
-    """One reservoir for all tasks, with as many slots as their rings would have together."""
-    return ReservoirMemory(setting.memory * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
+def reservoir_memory(
+    setting: Setting, extra: Mapping[str, Field] | None = None, slots: int | None = None
+) -> ReservoirMemory:
+    """One reservoir for all tasks, with as many slots as their rings, of `slots` each, would have together."""
+    slots = setting.memory if slots is None else slots
+    return ReservoirMemory(slots * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
+
+
+def episodic_memory(
+    kind: str, setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
+) -> EpisodicMemory:
+    """The memory that the hyper-parameter `memory` names, of `slots` for every task; `overflow` is a ring's."""
+    if kind == "reservoir":
+        return reservoir_memory(setting, extra, slots)
+    return ring_memory(setting, slots, extra, overflow)
+
+
+def keep(learner: Learner, memory: EpisodicMemory, x: Tensor, y: Tensor, t: int) -> None:
+    """Write a batch of task t; what is kept beside its samples is zero for now."""
+    if isinstance(memory, ReservoirMemory):
+        memory.write(x, y, t, learner.random)
+    else:
+        memory.write(x, y, t)
+
+
+def draw_earlier(learner: Learner, memory: EpisodicMemory, k: int, t: int, tasks: int = 1) -> Samples:
+    """k samples of other tasks than t: of rings no more than `tasks` have slots, of a reservoir no more than it has.
+
+    A small reservoir may have lost them all to task t. Then it is full, and all that it holds may be drawn.
+    """
+    if isinstance(memory, RingMemory):
+        return memory.draw(k, learner.random, without=t, tasks=tasks)
+    others = memory.of_others(t)
+    return memory.draw(k, learner.random, among=torch.where(others.any(), others, memory.filled()))
 
 
 def retrieve(
-    learner: Learner, memory: RingMemory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
+    learner: Learner, memory: EpisodicMemory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
 ) -> Samples:
     """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
     loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
@@ -39,8 +72,8 @@ def retrieve(
     authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
     candidates this is a uniform draw. Where fewer are stored than are asked for, a repeated candidate comes last.
     """
-    tasks = len(memory.seen) if candidates > k else 1
-    drawn = memory.draw(max(candidates, k), learner.random, without=t, tasks=tasks)
+    tasks = memory.slots // memory.slots_per_task if candidates > k else 1
+    drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
     growth = interference(learner, drawn, x, y, t, rate)
     repeated = torch.arange(len(growth), device=growth.device) >= memory.of_others(t).sum()
     order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
@@ -87,12 +120,14 @@ def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
 
 
 @torch.no_grad()
-def store_soft_targets(learner: Learner, memory: RingMemory, t: int, temperature: float, mode: str) -> None:
+def store_soft_targets(learner: Learner, memory: Memory, t: int, temperature: float, mode: str) -> None:
     """Keep what the network answers now on the memory of task t, softened: the target of a later distillation.
 
     `mode`: "train" or "eval", of batch norm. For a task boundary, not for a step.
     """
     slots = torch.nonzero(memory.of_task(t)).flatten()
+    if not len(slots):  # a reservoir may have lost them; batch norm knows no empty batch
+        return
     learner.net.train(mode == "train")
     logits = learner.logits(memory.x[slots], t)
     memory.get_buffer("target")[slots] = softmax(logits / temperature, dim=1).float()

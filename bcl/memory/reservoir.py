@@ -28,5 +28,9 @@ class ReservoirMemory(Memory):
 
     def write(self, x: Tensor, y: Tensor, t: int | Tensor, random: Random, **extra: Tensor) -> None:
         """Samples of task t, or of a task each. A further field that is not given becomes zero."""
-        further = [extra.get(name, 0) for name in self.extra]
+        further = [extra[name] if name in extra else self._zeros(name, len(y)) for name in self.extra]
         rows.write_reservoir(self.fields(), self.seen, random.state, x, y, t, further)
+
+    def _zeros(self, name: str, n: int) -> Tensor:
+        field = self.get_buffer(name)
+        return field.new_zeros(n, *field.shape[1:])

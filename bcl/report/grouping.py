@@ -11,6 +11,7 @@ from bcl.learners import METHODS
 from bcl.report.formatting import listing
 from bcl.report.study import Group, Labels, Result, Row, Study, version
 from bcl.report.style import is_upper_bound
+from bcl.studies.suite import all_settings
 
 Settings = tuple[tuple[str, str], ...]
 
@@ -91,7 +92,7 @@ def _settings(result: Result) -> dict[str, str]:
         config.pop(name, None)
     if matrix := result.get("accuracy_matrix"):
         config["tasks"] = len(matrix[-1])
-    return {name: show(name, value) for name, value in {**config, **hyper}.items()}
+    return {name: show(name, value) for name, value in all_settings(config, hyper).items()}
 
 
 def show(name: str, value: Any) -> str:

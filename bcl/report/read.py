@@ -14,6 +14,7 @@ from bcl.report.study import Group, Result, Row, Study
 from bcl.runs.result import find_results
 from bcl.studies.plan import read_record
 from bcl.studies.published import published
+from bcl.studies.suite import all_settings
 
 Runs = Mapping[str, Result]  # by id
 
@@ -68,7 +69,7 @@ def _rows(
     rows = []
     for line in lines:
         label, method = line["label"], line["method"]
-        settings = {**line["settings"], **(line.get("set") or {})}
+        settings = all_settings(line["settings"], line.get("set") or {})
         if labels[label] > 1 and settings:
             label += f" ({', '.join(f'{name}={show(name, value)}' for name, value in settings.items())})"
         kept, others = latest(runs[id] for id in line["runs"] if id in runs)

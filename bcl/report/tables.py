@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bcl.report import formatting as words
-from bcl.report.paper import difference
+from bcl.report.paper import deviation, difference, is_converted
 from bcl.report.sheet import Cell, Part, Sheet, empty
 from bcl.report.statistics import LEVEL
 from bcl.report.study import Result, Row, Study
 from bcl.report.style import colour, packaged
 
 ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "bwt": "BWT ↑", "fwt": "FWT ↑", "anytime": "anytime ↑"}
+CONVERTED = "c"  # marks a published standard deviation that was printed as another width
 
 
 def results_sheet(study: Study) -> Sheet:
@@ -67,8 +68,11 @@ def _ours(row: Row, measure: str, best: Row | None = None, p: float | None = Non
 def _theirs(measure: str, ours: Mapping[str, float] | None, theirs: list[float] | None) -> list[Cell]:
     if theirs is None:
         return [empty(), empty()]
-    values = {f"{measure}_paper_mean": theirs[0], f"{measure}_paper_std": theirs[1]}
-    paper = Cell(words.mean_std({"mean": theirs[0], "std": theirs[1]}, 2), values, kind="paper")
+    mean, std, converted = theirs[0], deviation(theirs), is_converted(theirs)
+    values = {f"{measure}_paper_mean": mean, f"{measure}_paper_std": std}
+    values |= {f"{measure}_paper_printed_width": theirs[1]} if converted else {}
+    text = words.mean_std({"mean": mean, "std": std}, 2)
+    paper = Cell(text, values, mark=CONVERTED if converted else "", kind="paper")
     gap = difference(ours, theirs)
     if gap is None:
         return [paper, empty()]
@@ -114,6 +118,8 @@ def _note(study: Study, tested: bool) -> str:
         text += " Diverged: the weights of a run are not finite; means and tests are without it."
     if study.has_published:
         text += " Δ: ours minus the paper's; ✓ within, ✗ outside two of the paper's standard deviations."
+    if any(is_converted(theirs) for row in study.rows for theirs in row.published.values()):
+        text += f" {CONVERTED}: ± std, converted, as the source prints 2 std / √n, of n runs."
     return text
 
 

@@ -17,6 +17,7 @@ from bcl.streams.stream import Stream, TaskPlan
 CLASS_ORDER, PERMUTATION, ARRIVAL = range(3)
 PARTS = ("learn", "tune")
 OWN = ("folder:", "npz:")
+LEARNING = "learning samples"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Benchmark:
     dataset: str
     kind: str  # permuted: a pixel permutation per task; split: new classes per task
     learning_tasks: int
-    tuning_tasks: int  # for choosing hyper-parameters; no learning task shares data with them
+    tuning_tasks: int  # for choosing hyper-parameters; no learning task shares data with them, save by `tune_on`
     classes_per_task: int
     scenario: str
     net: str
@@ -37,6 +38,7 @@ class Benchmark:
     input_range: tuple[float, float] = (0.0, 1.0)
     shuffled_classes: bool = True  # the class order depends on the seed
     held_out: float = 0.0  # share of the training samples kept for tuning, where all classes are learnt
+    tune_on: str = "held out"  # where samples are held out, tuning learns from a part of these, or from LEARNING
 
     def stream(
         self,
@@ -98,7 +100,9 @@ class Benchmark:
 
     def _split(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
         """Every task brings classes of its own. The tuning classes are the same for every seed, so that no seed's
-        learning tasks were ever tuned on; where all classes are learnt, samples are held out for tuning instead."""
+        learning tasks were ever tuned on; where all classes are learnt, samples are held out for tuning instead: to
+        learn from and to select by, or to select by alone after learning from the others, which are those of the
+        learning tasks."""
         arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
         classes = np.arange(len(data.classes))
         if not self.held_out:
@@ -114,7 +118,9 @@ class Benchmark:
             test = np.flatnonzero(np.isin(data.test_y, mine))
             if self.held_out:
                 train, held = hold_out(data.train_y, train, self.held_out)
-                if part == "tune":
+                if part == "tune" and self.tune_on == LEARNING:
+                    test = held
+                elif part == "tune":
                     train, test = hold_out(data.train_y, held, 0.25)
             train = arrival.permutation(train)[:samples]
             plans.append(TaskPlan(train, test, mine, test_from_train=bool(self.held_out) and part == "tune"))
@@ -171,7 +177,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         Benchmark(
             "split-cifar10", "cifar10", "split", 5, 5, 2, "class", "resnet18-reduced-plain", 100,
             "CIFAR-10, two new classes per task in order, as in the MIR setting (Aljundi et al., 2019)",
-            input_range=(-1.0, 1.0), shuffled_classes=False, held_out=0.05,
+            input_range=(-1.0, 1.0), shuffled_classes=False, held_out=0.05, tune_on=LEARNING,
         ),
     )
 }  # fmt: skip

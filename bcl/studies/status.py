@@ -12,7 +12,7 @@ from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.studies.estimate import Estimate
 from bcl.studies.plan import Planned, unique
-from bcl.studies.suite import Suite
+from bcl.studies.suite import Suite, all_settings
 
 
 def finished(planned: Sequence[Planned], store: RunStore) -> Iterator[Result]:
@@ -44,7 +44,7 @@ class Status:
             "benchmark": one.line.benchmark,
             "scenario": one.scenario,
             "method": one.line.method,
-            "settings": {**one.line.options, **one.line.overrides},
+            "settings": all_settings(one.line.options, one.line.overrides),
             "seeds": one.line.seeds,
             **count,
             "problem": one.problem,

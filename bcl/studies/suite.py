@@ -28,6 +28,15 @@ NUMBERS = ("tasks", "samples", "memory")  # those of them that are whole numbers
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 
 
+def all_settings(options: Mapping[str, Any], hyper: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's options and hyper-parameters under one name each.
+
+    >>> all_settings({"memory": 100}, {"lr": 0.1, "memory": "reservoir"})
+    {'memory': 100, 'lr': 0.1, 'set memory': 'reservoir'}
+    """
+    return {**options, **{f"set {name}" if name in OPTIONS else name: value for name, value in hyper.items()}}
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of the suite's table: a method in one setting, with a run per seed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -13,17 +14,23 @@ from bcl.nets import build
 from bcl.streams import benchmark
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+RESERVOIRS = ("er", "er-mir", "bcl-single", "bcl-dual", "bcl-dual-mir")
 
 
 def run(
-    names: list[str], captured: bool, samples: int | None = None, net: str = "mlp", first_seed: int = 0
+    names: list[str],
+    captured: bool,
+    samples: int | None = None,
+    net: str = "mlp",
+    first_seed: int = 0,
+    **values: Any,
 ) -> list[Member]:
     """Learn three tasks of permuted digits in full precision, at small rates."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     members = []
     for seed, name in enumerate(names, first_seed):
         stream = benchmark("permuted-digits").stream(seed, tasks=3, samples=samples, scenario=scenario(name))
-        learner = method(name)(build(net, stream.setting), stream.setting, **calm(name)).cuda()
+        learner = method(name)(build(net, stream.setting), stream.setting, **calm(name), **values).cuda()
         members.append(Member(learner, stream))
     Loop(members, torch.device("cuda"), captured=captured).run()
     return members
@@ -51,6 +58,15 @@ def test_captured_equals_eager(name: str, caplog: pytest.LogCaptureFixture) -> N
     (captured,), (eager,) = run([name], True, 700), run([name], False, 700)
     assert "not captured" not in caplog.text
     assert captured.position.steps == eager.position.steps >= 200
+    assert difference(captured, eager) == 0
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("name", RESERVOIRS)
+def test_captured_equals_eager_with_a_reservoir(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    captured, eager = (run([name], how, 700, memory="reservoir")[0] for how in (True, False))
+    assert "not captured" not in caplog.text
     assert difference(captured, eager) == 0
 
 
@@ -105,6 +121,9 @@ if __name__ == "__main__":  # where pytest is not installed
     for name in ("er", "bcl-dual"):
         captured, eager = (run([name], how, 150, "resnet18-reduced")[0] for how in (True, False))
         print(f"{name:14s} reduced ResNet-18, captured against eager: {difference(captured, eager):.1e}", flush=True)
+    for name in RESERVOIRS:
+        captured, eager = (run([name], how, 700, memory="reservoir")[0] for how in (True, False))
+        print(f"{name:14s} reservoir, captured against eager: {difference(captured, eager):.1e}", flush=True)
     for net, samples in (("mlp", None), ("resnet18-reduced", 150)):
         print(f"side by side against alone, {net}: {side_by_side(net, samples)}", flush=True)
     print("a step that reads a value back:", run_stubborn().position.steps, "steps, and a note before", flush=True)

@@ -41,3 +41,12 @@ def same_ring(memory, t, samples, size):
     assert memory.y[here].tolist()[: len(samples)] == [s.y for s in samples]
     for i, sample in enumerate(samples):
         assert torch.equal(memory.x[here][i], sample.x)
+
+
+def same_reservoir(memory, reservoir):
+    n = len(reservoir.items)
+    assert memory.slots == reservoir.size
+    assert int(memory.seen) == reservoir.seen
+    assert memory.task[: memory.slots].tolist() == [s.t for s in reservoir.items] + [-1] * (reservoir.size - n)
+    assert memory.y[:n].tolist() == [s.y for s in reservoir.items]
+    assert all(torch.equal(memory.x[i], s.x) for i, s in enumerate(reservoir.items))

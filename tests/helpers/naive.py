@@ -142,14 +142,25 @@ class NaiveER(NaiveFinetune):
         replay = self.draw_replay(t) if set(self.begun) - {t} else []
         loss = self.loss(batch, replay)
         self.net.descend(self.net.gradient(loss), self.h["lr"])
+        self.keep(batch, t)
+
+    def keep(self, batch, t):
         self.rings[t].add(batch)
 
     def draw_replay(self, t):
         """Samples of other tasks: as many as one ring holds, at most replay_batch."""
+        return self.choose(t, min(self.h["replay_batch"], self.most()))[0]
+
+    def most(self):
+        """Of how many samples a draw consists at most."""
+        return self.rings[0].size
+
+    def choose(self, t, k):
+        """k samples of other tasks, and how many of them are stored."""
         size = self.rings[0].size
         eligible = [s != t and place < len(ring.items) for s, ring in enumerate(self.rings) for place in range(size)]
-        chosen = self.random.choose(torch.tensor(eligible), min(self.h["replay_batch"], size)).tolist()
-        return [self.rings[slot // size].items[slot % size] for slot in chosen]
+        chosen = self.random.choose(torch.tensor(eligible), k).tolist()
+        return [self.rings[slot // size].items[slot % size] for slot in chosen], sum(eligible)
 
     def loss(self, batch, replay):
         if self.h["joint_forward"]:

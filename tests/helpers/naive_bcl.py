@@ -51,10 +51,13 @@ class NaiveBCL(NaiveER):
         self.has_targets.discard(t)
 
     def store_targets(self, s):
-        samples = self.rings[s].items
+        samples = self.samples_of(s)
         for sample, z in zip(samples, self.logits(samples, self.h["target_mode"] == "train"), strict=True):
             sample.target = {c: p.detach() for c, p in self.softened(z, self.classes(s)).items()}
         self.has_targets.add(s)
+
+    def samples_of(self, s):
+        return self.rings[s].items
 
     def softened(self, z, classes):
         whole = sum(torch.exp(z[c] / self.h["temperature"]) for c in classes)
@@ -82,7 +85,7 @@ class NaiveBCL(NaiveER):
                 if name in net.parameters or (statistic and h["interpolate"] == "state"):
                     moved = slow + h["outer_lr"] * (net.value[name].detach() - slow)
                     net.value[name] = moved.requires_grad_(not statistic)
-        self.rings[t].add([Sample(s.x, s.y, t) for s in batch])  # a copy: what returns has no target yet
+        self.keep([Sample(s.x, s.y, t) for s in batch], t)  # a copy: what returns has no target yet
 
     def descend(self, gradients):
         """Eq. 3: along the newest gradient; released code: along all since the round began."""

@@ -213,12 +213,9 @@ class Interfered:
     """Maximally interfered retrieval in the place of a uniform draw."""
 
     def draw_interfered(self, batch, t, rate):
-        size, state = self.rings[0].size, self.net.value
-        eligible = [s != t and place < len(ring.items) for s, ring in enumerate(self.rings) for place in range(size)]
-        k, stored = min(self.h["replay_batch"], size), sum(eligible)
+        k, state = min(self.h["replay_batch"], self.most()), self.net.value
         count = self.h["candidates"] if self.h["candidates"] > self.h["replay_batch"] else k
-        chosen = self.random.choose(torch.tensor(eligible), count).tolist()
-        pool = [self.rings[slot // size].items[slot % size] for slot in chosen]
+        pool, stored = self.choose(t, count)
         before = self.losses_of(pool, copied(state))
         ahead = copied(state)
         self.net.value = copied(state)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from followed import CLOSE, MILD, SCENARIOS, follow, names, same_ring
+from followed import CLOSE, MILD, SCENARIOS, follow, names, same_reservoir, same_ring
 from naive_bcl import RELEASED, NaiveBCL
 from naive_rivals import Interfered, NaiveDER, NaiveERACE, NaiveERMIR, NaiveFTML, NaiveKDR, NaiveMER
 from tiny import tiny_net, tiny_setting
@@ -31,15 +31,6 @@ def on_all(mark):
     for decorate in everywhere:
         mark = decorate(mark)
     return mark
-
-
-def same_reservoir(memory, reservoir):
-    n = len(reservoir.items)
-    assert memory.slots == reservoir.size
-    assert int(memory.seen) == reservoir.seen
-    assert memory.task[: memory.slots].tolist() == [s.t for s in reservoir.items] + [-1] * (reservoir.size - n)
-    assert memory.y[:n].tolist() == [s.y for s in reservoir.items]
-    assert all(torch.equal(memory.x[i], s.x) for i, s in enumerate(reservoir.items))
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,31 @@ def test_only_the_runs_of_the_plan_count(tmp_path: Path, make_suite, result) -> 
     assert float(by_label(study)["er"]["acc_mean"]) == 76.5
 
 
+def test_a_width_that_is_no_standard_deviation_is_converted(tmp_path: Path, make_suite) -> None:
+    """2 std / sqrt(15) is printed: 33.1 ± 1.7 has a standard deviation of 3.29."""
+    lines = [
+        {"method": "er", "label": "er, reservoir, lr 0.1", "shifts": [-47.0, -49.0]},
+        {"method": "er", "label": "er, ring, lr 0.1", "shifts": [-47.0, -49.0]},
+        {"method": "bcl-dual", "label": "bcl-dual, reservoir", "shifts": [-41.0, -41.5]},
+    ]
+    lines = [{"group": "50 images per class", **line} for line in lines]
+    study = read_study(make_suite(tmp_path, lines, published="table4"))
+    rows, text = by_label(study), sheet.markdown(results_sheet(study))
+    followed = rows["er, reservoir, lr 0.1"]
+    assert float(followed["acc_paper_std"]) == pytest.approx(1.7 * 15**0.5 / 2)
+    assert float(followed["acc_paper_printed_width"]) == 1.7
+    assert followed["acc_within_2_std"] == "True", "27 against 33.1: within 2 x 3.29, not within 2 x 1.7"
+    assert rows["er, ring, lr 0.1"]["acc_paper_mean"] == ""
+    assert float(rows["bcl-dual, reservoir"]["acc_paper_std"]) == 2.2
+    assert rows["bcl-dual, reservoir"]["acc_paper_printed_width"] == ""
+    assert rows["bcl-dual, reservoir"]["acc_within_2_std"] == "False", "33.75 against 39.5 ± 2.2"
+    assert "| 33.10 ± 3.29c |" in text
+    assert "| 39.50 ± 2.20 |" in text
+    assert "c: ± std, converted" in text
+    assert "33.10 $\\pm$ 3.29$^{c}$" in latex.latex(results_sheet(study))
+    assert "converted" not in sheet.markdown(results_sheet(read_study(make_suite(tmp_path / "b", lines))))
+
+
 def test_rows_of_one_label_are_told_apart_by_their_settings(tmp_path: Path, make_suite) -> None:
     lines = [{"method": "er", "shifts": [1.0]}, {"method": "er", "shifts": [1.0], "settings": {"memory": 9}}]
     assert [row.label for row in read_study(make_suite(tmp_path, lines)).rows] == ["er", "er (memory=9)"]

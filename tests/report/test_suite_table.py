@@ -99,3 +99,16 @@ def test_a_line_per_label_and_its_variant_only_among_its_own(result) -> None:
         ("bcl-dual", "distill=1, memory=10", "small"),
         ("bcl-dual", "distill=1, memory=20", None),
     ]
+
+
+def test_a_hyper_parameter_that_bears_the_name_of_an_option_does_not_hide_it(result) -> None:
+    settings = [(10, "ring"), (20, "ring"), (10, "reservoir")]
+    runs = [
+        result("er", id=str(number), config={"memory": slots, "hyper": {"memory": kind}})
+        for number, (slots, kind) in enumerate(settings)
+    ]
+    assert {row.label for row in from_results(runs).rows} == {
+        "er (memory=10, set memory=reservoir)",
+        "er (memory=10, set memory=ring)",
+        "er (memory=20, set memory=ring)",
+    }

@@ -66,11 +66,21 @@ def test_cifar10_is_as_in_the_mir_setting():
     assert stream.setting.scenario == "class"
     assert stream.setting.memory == 2 * 50
     assert stream.train_size(0) == 2 * PER_CLASS * 0.95
-    learnt = {tuple(x) for x in stream.train(0)[0][:, 0, 0].tolist()}
-    tuning = home.stream(seed=6, part="tune")
-    tuned = {tuple(x) for part in (tuning.train(0), tuning.test(0)) for x in part[0][:, 0, 0].tolist()}
-    assert len(tuned) == 2 * PER_CLASS * 0.05
-    assert not learnt & tuned
+
+
+def test_cifar10_is_tuned_on_the_samples_that_are_learnt_and_selected_on_the_others():
+    home = benchmark("split-cifar10")
+    for t in range(5):
+        learning, tuning = home.stream(seed=5), home.stream(seed=6, part="tune")
+        learnt, trained, selected = (
+            {tuple(x) for x in part[0][:, 0, 0].tolist()}
+            for part in (learning.train(t), tuning.train(t), tuning.test(t))
+        )
+        assert trained == learnt
+        assert len(selected) == 2 * PER_CLASS * 0.05
+        assert not selected & learnt
+        assert tuning.plans[t].test_from_train  # the test samples are never read
+        assert len(learning.test(t)[1]) == 2 * 4
 
 
 def test_permuted_mnist_permutes_pixels_and_keeps_images():

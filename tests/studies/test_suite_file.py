@@ -44,6 +44,24 @@ def test_every_published_figure_has_its_line_in_the_suite(number: int) -> None:
     assert {(group, label) for group, rows in figures.items() for label in rows} <= lines
 
 
+def test_table_4_has_both_memories_and_both_rates() -> None:
+    suite = load("paper/table4")
+    for group, slots in (("50 images per class", 100), ("100 images per class", 200)):
+        lines = {line.label: line for line in suite.lines if line.group == group}
+        assert len(lines) == 4 + 2 * 4 + 2 * 2
+        for label, line in lines.items():
+            name, *settings = label.split(", ")
+            assert line.method == name
+            assert settings == [f"lr {said}" if key == "lr" else said for key, said in line.overrides.items()]
+            assert line.options["memory"] == (100 if name in ("finetune", "offline") else slots)
+
+
+def test_the_widths_that_are_no_standard_deviations_are_those_of_others() -> None:
+    for rows in published("table4").values():
+        for label, figures in rows.items():
+            assert {len(figure) for figure in figures.values()} == ({2} if label.startswith("bcl") else {3})
+
+
 def test_lists_are_combined_and_seeds_overridden() -> None:
     text = "{seeds: 2, runs: [{benchmark: [a, b], methods: [er, gem], memory: [5, 10], set: {lr: 0.1}}]}"
     suite = parse(text, "mine", "mine.yaml")
