@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
@@ -87,13 +87,17 @@ def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
 
 
 @torch.no_grad()
-def store_soft_targets(learner: Learner, memory: RingMemory, t: int, temperature: float, mode: str) -> None:
+def store_soft_targets(
+    learner: Learner, memory: Memory, t: int, temperature: float, mode: str, net: nn.Module | None = None
+) -> None:
     """Keep what the network answers now on the memory of task t, softened: the target of a later distillation.
 
-    `mode`: "train" or "eval", of batch norm. For a task boundary, not for a step.
+    `mode`: "train" or "eval", of batch norm. `net`: another network, in place of the learner's. For a task boundary,
+    not for a step.
     """
     slots = torch.nonzero(memory.of_task(t)).flatten()
     learner.net.train(mode == "train")
-    logits = learner.logits(memory.x[slots], t)
-    memory.get_buffer("target")[slots] = softmax(logits / temperature, dim=1).float()
+    for part in slots.split(1000 if mode == "eval" else max(1, len(slots))):  # a reservoir may hold very many of a task
+        logits = learner.logits(memory.x[part], t, net=net)
+        memory.get_buffer("target")[part] = softmax(logits / temperature, dim=1).float()
     learner.net.train()
