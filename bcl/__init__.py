@@ -33,6 +33,7 @@ _HOMES = {
     "BCLSingle": "bcl.learners.bcl",
     "BCLDual": "bcl.learners.bcl",
     "BCLDualMIR": "bcl.learners.bcl",
+    "BCLMean": "bcl.learners.bcl_mean",
     "is_finite": "bcl.engine.evaluate",
     "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",

@@ -29,6 +29,7 @@ METHODS: dict[str, str] = {
     "bcl-single": "bcl.learners.bcl:BCLSingle",
     "bcl-dual": "bcl.learners.bcl:BCLDual",
     "bcl-dual-mir": "bcl.learners.bcl:BCLDualMIR",
+    "bcl-mean": "bcl.learners.bcl_mean:BCLMean",
     "offline": "bcl.learners.finetune:Offline",
 }
 

@@ -7,15 +7,25 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.replay import draw_earlier, episodic_memory, keep, retrieve
+from bcl.learners.ingredients import (
+    Ingredients,
+    check_views,
+    draw,
+    make_room,
+    memory_of,
+    running_mean,
+    view,
+)
+from bcl.learners.replay import keep, retrieve
 from bcl.memory import Samples
-from bcl.ops.losses import cross_entropy, replay_loss
+from bcl.ops.losses import Loss, cross_entropy, replay_loss
 
 
 @hypers
-class ERHyper(HyperParameters):
+class Replay(HyperParameters):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(
         128, "replayed samples per step, at most the slots of one task; of a reservoir, all its slots", low=1
@@ -27,11 +37,11 @@ class ERHyper(HyperParameters):
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
-    memory: str = hyper(
-        "ring",
-        "what is stored: the latest of each task, or a uniform sample of the stream",
-        choices=("ring", "reservoir"),
-    )
+
+
+@hypers
+class ERHyper(Ingredients, Replay):
+    """The method's own, then the ingredients."""
 
 
 ERMIRHyper = variant("ERMIRHyper", ERHyper, replay_batch=10, retrieval="mir")
@@ -45,6 +55,10 @@ class ER(Learner):
     Both losses are means, so that the replayed samples weigh as much as the current ones, as in the released code of
     BCL. Samples of the current task are stored and not replayed. With memory=reservoir M is one reservoir over the
     stream, with as many slots as the rings have together.
+
+    With other ingredients it is another method: ER with a reservoir over the whole stream (memory=reservoir
+    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10 augment=crop; Zhang et al.,
+    2022), a mean of the weights that answers (mean_decay=0.99).
 
     >>> import torch
     >>> from bcl.nets import MLP
@@ -64,27 +78,51 @@ class ER(Learner):
     family, colour, marker, relative_cost = "replay", "#0072b2", "o", 2.0
 
     def setup(self) -> None:
-        self.memory = episodic_memory(self.hyper.memory, self.setting, self.setting.memory)
+        h = self.hyper
+        check_views(self.setting, h.augment)
+        if h.retrieval == "mir" and h.replay_current:
+            raise InputError("retrieval=mir chooses among samples of earlier tasks: replay_current=false")
+        self.memory = memory_of(self.setting, h.memory)
+        self.mean = running_mean(self)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        if self.past:
-            replay = self.sample(x, y, t)
-            loss = replay_loss(self.replay_logits(x, t, replay, self.hyper.joint_forward), y, replay.y)
-        else:
-            loss = cross_entropy(self.logits(x, t), y)
-        self.descend(loss, self.hyper.lr)
+        for _ in range(self.hyper.repeats):
+            loss = self.loss(x, y, t)
+            self.descend(loss, self.hyper.lr)
+            if self.mean is not None:
+                self.mean.follow(self.whole_state(), self.hyper.mean_decay)
         keep(self, self.memory, x, y, t)
         return loss.detach()
 
-    def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
-        """B_M: uniform, or what the current batch interferes with most."""
+    def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
+        """Of the current batch and a replayed one; views of them, where the images are to be augmented."""
+        h, seen = self.hyper, view(self, x)
+        if not (self.past or h.replay_current):
+            return cross_entropy(self.logits(seen, t), y)
+        replay, weight = self.sample(x, y, t)
+        replay = replay._replace(x=view(self, replay.x))
+        return replay_loss(self.replay_logits(seen, t, replay, h.joint_forward), y, replay.y, share=weight)
+
+    def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
+        """B_M, uniform or what the current batch interferes with most, and the weight of its loss, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
-            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
-        return draw_earlier(self, self.memory, h.replay_batch, t)
+            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates), None
+        return draw(self, self.memory, x, y, t)
+
+    def begin_task(self, t: int) -> None:
+        super().begin_task(t)
+        make_room(self, self.memory, t)
+
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)
+
+    @property
+    def answers_from_state(self) -> bool:
+        return type(self).answer is ER.answer
 
 
 class ERMIR(ER):

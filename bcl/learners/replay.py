@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.memory import Field, Memory, ReservoirMemory, RingMemory, Samples
+from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
 from bcl.ops.updates import sgd_, snapshot
 from bcl.streams import Setting
-
-EpisodicMemory = RingMemory | ReservoirMemory
 
 
 def ring_memory(
@@ -34,22 +32,22 @@ def reservoir_memory(
 
 def episodic_memory(
     kind: str, setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
-) -> EpisodicMemory:
+) -> Memory:
     """The memory that the hyper-parameter `memory` names, of `slots` for every task; `overflow` is a ring's."""
     if kind == "reservoir":
         return reservoir_memory(setting, extra, slots)
     return ring_memory(setting, slots, extra, overflow)
 
 
-def keep(learner: Learner, memory: EpisodicMemory, x: Tensor, y: Tensor, t: int) -> None:
+def keep(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> None:
     """Write a batch of task t; what is kept beside its samples is zero for now."""
-    if isinstance(memory, ReservoirMemory):
-        memory.write(x, y, t, learner.random)
-    else:
+    if isinstance(memory, RingMemory):
         memory.write(x, y, t)
+    elif isinstance(memory, ReservoirMemory | BalancedMemory):
+        memory.write(x, y, t, learner.random)
 
 
-def draw_earlier(learner: Learner, memory: EpisodicMemory, k: int, t: int, tasks: int = 1) -> Samples:
+def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 1) -> Samples:
     """k samples of other tasks than t: of rings no more than `tasks` have slots, of a reservoir no more than it has.
 
     A small reservoir may have lost them all to task t. Then it is full, and all that it holds may be drawn.
@@ -61,7 +59,7 @@ def draw_earlier(learner: Learner, memory: EpisodicMemory, k: int, t: int, tasks
 
 
 def retrieve(
-    learner: Learner, memory: EpisodicMemory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
+    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
 ) -> Samples:
     """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
     loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
@@ -120,15 +118,19 @@ def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
 
 
 @torch.no_grad()
-def store_soft_targets(learner: Learner, memory: Memory, t: int, temperature: float, mode: str) -> None:
+def store_soft_targets(
+    learner: Learner, memory: Memory, t: int, temperature: float, mode: str, net: nn.Module | None = None
+) -> None:
     """Keep what the network answers now on the memory of task t, softened: the target of a later distillation.
 
-    `mode`: "train" or "eval", of batch norm. For a task boundary, not for a step.
+    `mode`: "train" or "eval", of batch norm. `net`: another network, in place of the learner's. For a task boundary,
+    not for a step.
     """
     slots = torch.nonzero(memory.of_task(t)).flatten()
     if not len(slots):  # a reservoir may have lost them; batch norm knows no empty batch
         return
     learner.net.train(mode == "train")
-    logits = learner.logits(memory.x[slots], t)
-    memory.get_buffer("target")[slots] = softmax(logits / temperature, dim=1).float()
+    for part in slots.split(1000 if mode == "eval" else max(1, len(slots))):  # a reservoir may hold very many of a task
+        logits = learner.logits(memory.x[part], t, net=net)
+        memory.get_buffer("target")[part] = softmax(logits / temperature, dim=1).float()
     learner.net.train()

@@ -90,18 +90,23 @@ def replay_loss(
     weight: float = 1.0,
     temperature: float = 1.0,
     reduction: str = "classes",
+    share: Tensor | None = None,
 ) -> Loss:
     """The loss of a current and a replayed batch, given the logits of one after the other (BCL's Eq. 6):
 
-    L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target.
+    L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
+    on the device by which all that is replayed is multiplied.
     """
-    known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
-    if known is not None:
-        return known
+    if share is None:
+        known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
+        if known is not None:
+            return known
     current, replayed = logits.split([len(label), len(replayed_label)])
-    loss = cross_entropy(current, label) + cross_entropy(replayed, replayed_label)
+    again = cross_entropy(replayed, replayed_label)
+    loss = cross_entropy(current, label) + (again if share is None else share * again)
     if target is not None:
-        loss = loss + weight * distillation_loss(replayed, target, temperature, reduction)
+        held = weight * distillation_loss(replayed, target, temperature, reduction)
+        loss = loss + (held if share is None else share * held)
     return loss
 
 

@@ -39,9 +39,16 @@ def snapshot(state: Sequence[Tensor]) -> list[Tensor]:
 
 
 @torch.no_grad()
-def interpolate_(slow: Sequence[Tensor], fast: Sequence[Tensor], rate: float) -> None:
-    """fast <- slow + rate * (fast - slow), in place: the outer step of Reptile, Lookahead and BCL (Eq. 5)."""
-    if not _fused("lerp", fast, slow, rate):
+def interpolate_(slow: Sequence[Tensor], fast: Sequence[Tensor], rate: float | Tensor) -> None:
+    """fast <- slow + rate * (fast - slow), in place: the outer step of Reptile, Lookahead and BCL (Eq. 5).
+
+    `rate`: a number, or a value on the device.
+    """
+    if isinstance(rate, Tensor):
+        ahead = torch._foreach_sub(list(slow), list(fast))
+        torch._foreach_mul_(ahead, 1 - rate)
+        torch._foreach_add_(list(fast), ahead)
+    elif not _fused("lerp", fast, slow, rate):
         torch._foreach_lerp_(list(fast), list(slow), 1.0 - rate)
 
 
