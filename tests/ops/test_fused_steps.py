@@ -23,6 +23,9 @@ CASES = [
     ("der++", {}),
     ("mer", {}),
     ("ftml", {}),
+    ("bcl-mean", {"repeats": 2}),
+    ("bcl-mean", {"memory": "ring"}),
+    ("er", {"memory": "balanced", "replay_current": True, "mean_decay": 0.9}),
 ]
 
 
