@@ -1,4 +1,4 @@
-"""Many runs on this machine: on a CPU in a process and a thread each, as many as there are cores; on a GPU in groups."""
+"""Many runs on this machine: on a CPU one process and one thread each, one per core; on a GPU in groups."""
 
 from __future__ import annotations
 
