@@ -119,7 +119,7 @@ def test_steps_go_on_while_a_checkpoint_is_written() -> None:
         steps = at.steps
 
         def write() -> None:
-            assert free.wait(60)
+            assert free.wait(10)
             written.append((steps, one.position.steps, threading.current_thread().name))
 
         return write
