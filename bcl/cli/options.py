@@ -58,7 +58,12 @@ Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A h
 Device = Annotated[str, typer.Option("--device", callback=pick_device, help="auto, cpu or cuda.")]
 Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")]
 PrecisionOrNot = Annotated[str | None, typer.Option("--precision", help="fp32, tf32 or bf16 [default: the suite's].")]
-Workers = Annotated[int | None, typer.Option("--workers", callback=count, help="Runs at once [default: cores].")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", callback=count, help="Processes [default: a run per core; on a GPU up to 8, with groups of runs]."
+    ),
+]
 SaveEvery = Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin runs that were stopped anew, not at their checkpoints.")]
 StopDiverged = Annotated[

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def speed(
     methods: Annotated[
-        list[str] | None, typer.Argument(metavar="[METHOD...]", help="Names, or module:Class [default: all].")
+        list[str] | None,
+        typer.Argument(
+            metavar="[METHOD...]",
+            help="Names, or module:Class [default: all]. With --whole a benchmark may stand before them.",
+        ),
     ] = None,
     benchmark: Annotated[
         str, typer.Option("--benchmark", help="Whose shapes, network and settings.")
@@ -33,15 +37,31 @@ def speed(
     tasks: Annotated[
         int | None, typer.Option("--tasks", callback=given.count, help="Tasks seen by then [default: all].")
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Whole runs instead, on the benchmark's data [default: er, bcl-dual].")
+    ] = False,
+    seeds: Annotated[int, typer.Option("--seeds", callback=given.count, help="Of whole runs: seeds 0 to N-1.")] = 5,
+    samples: Annotated[
+        int | None, typer.Option("--samples", callback=given.count, help="Of whole runs: samples per task.")
+    ] = None,
+    workers: given.Workers = None,
     json_: given.Json = False,
 ) -> None:
-    """Steps per second on this machine, on random data: every method, or those named."""
+    """Steps per second on this machine, on random data: every method, or those named. Or whole runs' time."""
     from bcl.learners import METHODS, method
     from bcl.loading import describe
     from bcl.runs.precision import PRECISIONS
     from bcl.streams import BENCHMARKS
     from bcl.studies import speed as studies
 
+    if whole:
+        from bcl.cli.whole_speed import whole_speed
+
+        if methods and methods[0] in BENCHMARKS:
+            benchmark, methods = methods[0], methods[1:]
+        options = {"seeds": seeds, "tasks": tasks, "samples": samples, "precision": precision, "workers": workers}
+        whole_speed(benchmark, methods or ["er", "bcl-dual"], device, options, json_)
+        return
     if benchmark not in BENCHMARKS:
         raise unknown("benchmark", benchmark, BENCHMARKS)
     if precision not in PRECISIONS:

@@ -1,6 +1,6 @@
 """How steps run: the loop over a stream, evaluation, checkpoints."""
 
-from bcl.engine.checkpoint import digest, load, read, save, write_atomically
+from bcl.engine.checkpoint import digest, load, read, save, save_later, write_atomically
 from bcl.engine.evaluate import TestSets, evaluate, is_finite
 from bcl.engine.loop import Loop, Member
 from bcl.engine.position import Interrupted, Position
@@ -17,5 +17,6 @@ __all__ = [
     "load",
     "read",
     "save",
+    "save_later",
     "write_atomically",
 ]

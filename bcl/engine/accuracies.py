@@ -9,6 +9,7 @@ from functools import partial
 import torch
 
 from bcl.engine.capture import Graph, NotCapturable
+from bcl.engine.clock import Clock
 from bcl.engine.evaluate import TestSets, count, count_together, percent
 from bcl.errors import first_line
 from bcl.learners.base import Learner
@@ -23,9 +24,12 @@ class Accuracies:
     answer eagerly.
     """
 
-    def __init__(self, learners: Sequence[Learner], tests: Sequence[TestSets], captured: bool):
+    def __init__(
+        self, learners: Sequence[Learner], tests: Sequence[TestSets], captured: bool, clock: Clock | None = None
+    ):
         self.learners, self.tests, self.captured = list(learners), list(tests), captured
         self.correct = torch.zeros(len(learners), len(tests[0].sizes), dtype=torch.int64, device=tests[0].device)
+        self.clock = clock or Clock()
         self.graph: Graph | None = None
         self.places: list[int] = []  # of the tensors that the graph reads
         self.capturable, self.warm = True, False
@@ -57,7 +61,8 @@ class Accuracies:
 
     def _capture(self, passes: Sequence[Callable[[], None]]) -> Graph | None:
         try:
-            return Graph(passes)
+            with self.clock.during("capturing"):
+                return Graph(passes)
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             self.capturable = False
             logging.getLogger("bcl").warning(

@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 import bcl
+from bcl.engine.writer import Write
 from bcl.errors import DamagedFileError, InputError, MissingDataError, StorageError, first_line
 from bcl.learners.base import Learner
 
@@ -46,9 +48,23 @@ def write_atomically(path: Path_, data: bytes) -> None:
 
 def save(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> None:
     """Save the whole state of a learner (or a network): what it is, whose run it belongs to, and `about`, as JSON."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
-    texts = {"about": json.dumps(about or {}), "kind": json.dumps({**kind(module), "run": run, "bcl": bcl.__version__})}
-    write_atomically(path, serialize(_unshared(tensors), {**texts, "sha256": digest(tensors, *texts.values())}))
+    tensors = {name: tensor.detach().cpu() for name, tensor in module.state_dict().items()}
+    _write(path, tensors, _texts(module, about, run))
+
+
+def save_later(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> Write:
+    """Copy now what `save` would write; what is returned writes it, whatever has become of the module by then."""
+    tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
+    return partial(_write, path, tensors, _texts(module, about, run))
+
+
+def _texts(module: nn.Module, about: Mapping[str, Any] | None, run: str) -> dict[str, str]:
+    return {"about": json.dumps(about or {}), "kind": json.dumps({**kind(module), "run": run, "bcl": bcl.__version__})}
+
+
+def _write(path: Path_, tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> None:
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, serialize(_unshared(whole), {**texts, "sha256": digest(whole, *texts.values())}))
 
 
 def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from bcl.engine.accuracies import Accuracies
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable, signature_of
+from bcl.engine.clock import Clock
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
+from bcl.engine.writer import Write, Writer
 from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
 from bcl.nets import couples_samples
@@ -27,12 +29,12 @@ AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one wo
 
 @dataclass
 class Member:
-    """A learner, its stream, and where it stands in it. `save` keeps both."""
+    """A learner, its stream, and where it stands in it. `save` keeps both; what it returns is done beside the steps."""
 
     learner: Learner
     stream: Stream
     position: Position = field(default_factory=Position)
-    save: Callable[[Position], None] = lambda _: None
+    save: Callable[[Position], Write | None] = lambda _: None
 
     @property
     def lengths(self) -> list[int]:
@@ -101,6 +103,7 @@ class Loop:
         places = {(len(m.stream), m.learner.is_upper_bound, m.position.task, m.position.batch) for m in members}
         if len(places) != 1:
             raise InputError("learners run side by side from the same place of streams of the same length alone")
+        self.clock = Clock()
         self.device, self.save_every, self.report, self.stop = device, save_every, report, stop
         self.captured = device.type == "cuda" if captured is None else captured
         if self.captured:
@@ -116,17 +119,24 @@ class Loop:
         self.members, self.numbers = list(members.values()), list(members)
         self.totals = [member.total_steps for member in self.members]
         tests = [self.tests[id(m.stream)] for m in self.members]
-        self.accuracies = Accuracies([m.learner for m in self.members], tests, self.captured)
+        self.accuracies = Accuracies([m.learner for m in self.members], tests, self.captured, self.clock)
         self.data: dict[int, TaskData] = {}  # of each stream, where steps are captured
         self.feeds: list[Feed] = []  # of each member, likewise
         self.captures: dict[tuple[Hashable, ...], Capture] = {}  # by the steps' signatures
 
     def run(self) -> None:
-        self._since = self._saved = self._reported = time.monotonic()
+        self._saved = self._reported = time.monotonic()
+        with Writer() as self.writer:
+            self._run()
+            with self.clock.during("saving"):
+                self.writer.wait()
+        self._clock()
+
+    def _run(self) -> None:
         for m in self.members:
             compile_ahead(m.learner.net, m.stream.setting.shape)
         if not all(m.position.before for m in self.members):
-            for m, row in zip(self.members, self.accuracies(), strict=True):
+            for m, row in zip(self.members, self._accuracies(), strict=True):
                 m.position.before = m.position.before or row
         first = self.members[0]
         if first.learner.is_upper_bound:
@@ -152,11 +162,13 @@ class Loop:
 
     def _task(self, t: int) -> None:
         feeds = self._feeds(t)
-        for m in self.members:
-            m.learner.enter(t)
-        self._steps(feeds)
-        for m in self.members:
-            m.learner.end_task(t)
+        with self.clock.during("steps"):
+            for m in self.members:
+                m.learner.enter(t)
+            self._steps(feeds)
+            for m in self.members:
+                m.learner.end_task(t)
+            self._synchronize()
         self._measure(t + 1)
 
     def _feeds(self, t: int) -> list[Feed]:
@@ -188,7 +200,9 @@ class Loop:
             x, y, tasks, order = (torch.from_numpy(part).to(self.device) for part in parts)
             feeds.append(Feed(x, y, tasks, m.stream.setting.batch_size, order))
             m.learner.begin_joint()
-        self._steps(feeds)
+        with self.clock.during("steps"):
+            self._steps(feeds)
+            self._synchronize()
         self._measure(len(self.members[0].stream))
 
     def _steps(self, feeds: list[Feed]) -> None:
@@ -235,7 +249,8 @@ class Loop:
             feed.seek(batch)
             feed.on_device = self.data[id(m.stream)].task if key else None
         try:
-            capture = Capture([m.learner for m in self.members], feeds)
+            with self.clock.during("capturing"):
+                capture = Capture([m.learner for m in self.members], feeds)
             if key:
                 self.captures[key] = capture
             return capture
@@ -246,8 +261,17 @@ class Loop:
             logging.getLogger("bcl").warning("steps are not captured, and slower, because of %s", first_line(reason))
             return None
 
+    def _accuracies(self) -> list[list[float]]:
+        with self.clock.during("evaluation"):
+            return self.accuracies()
+
+    def _synchronize(self) -> None:
+        """Wait for the device, so that its time counts to what it was spent on."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
     def _measure(self, next_task: int) -> None:
-        rows = self.accuracies()
+        rows = self._accuracies()
         self._clock()
         for m, row in zip(self.members, rows, strict=True):
             at = m.position
@@ -264,6 +288,7 @@ class Loop:
         stopping = self.stop()
         self._save_if(0.0 if stopping else self.save_every)
         if stopping:
+            self.writer.wait()
             raise Interrupted
         now = time.monotonic()
         if now - self._reported >= 0.2:
@@ -275,14 +300,20 @@ class Loop:
         """Save all members if the last time was so many seconds ago."""
         now = time.monotonic()
         if now - self._saved >= seconds:
+            self._synchronize()
             self._clock()
-            for m in self.members:
-                m.save(m.position)
+            with self.clock.during("saving"):
+                self.writer.wait()  # for the last ones: a slow disk is not given more and more
+                for m in self.members:
+                    write = m.save(m.position)
+                    if write is not None:
+                        self.writer.put(write)
             self._saved = now
 
     def _clock(self) -> None:
         """Add the time since the last look at the clock: each member bears its share."""
-        now = time.monotonic()
+        spent = self.clock.take()
         for m in self.members:
-            m.position.seconds += (now - self._since) / len(self.members)
-        self._since = now
+            m.position.seconds += sum(spent.values()) / len(self.members)
+            for phase, seconds in spent.items():
+                m.position.spend(phase, seconds / len(self.members))

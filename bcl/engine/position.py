@@ -29,6 +29,7 @@ class Position:
     batch: int = 0
     steps: int = 0  # mini-batches learnt so far
     seconds: float = 0.0  # spent learning and evaluating so far
+    time: dict[str, float] = field(default_factory=dict)  # the seconds of every phase, and of making the learner
     before: list[float] = field(default_factory=list)  # accuracy on every task before anything was learnt
     matrix: list[list[float]] = field(default_factory=list)  # a row of accuracies per task learnt
     log: list[LogEntry] = field(default_factory=list)  # one entry per task
@@ -36,8 +37,11 @@ class Position:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def spend(self, phase: str, seconds: float) -> None:
+        self.time[phase] = self.time.get(phase, 0.0) + seconds
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Position:
-        if data.keys() != {one.name for one in fields(cls)}:
+        if data.keys() | {"time"} != {one.name for one in fields(cls)}:
             raise DamagedFileError("it does not say where in its stream the learner stands")
         return cls(**data)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import bcl
+from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
 from bcl.metrics import all_metrics
@@ -27,11 +28,14 @@ def execute_together(configs: Sequence[RunConfig], store: RunStore, options: Run
 
     from bcl import engine
 
+    began = time.monotonic()
     torch.set_num_threads(1)
     device = torch.device(configs[0].device)
     set_precision(configs[0].precision)
     streams: dict[Any, Any] = {}
     members = [_prepare(config, store, options.resume, device, streams) for config in configs]
+    for member in members:
+        member.position.spend("preparing", (time.monotonic() - began) / len(members))
     places: dict[tuple[int, int], list[int]] = {}
     for i, member in enumerate(members):
         places.setdefault((member.position.task, member.position.batch), []).append(i)
@@ -95,7 +99,8 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
     learner = learner_of(config, stream.setting, device)
     checkpoint = store.create(config) / "checkpoint.safetensors"
     run = config.id
-    member = engine.Member(learner, stream, save=lambda at: engine.save(learner, checkpoint, at.to_json(), run=run))
+    save = engine.save if device.type == "cpu" else engine.save_later  # on a CPU steps would have to wait all the same
+    member = engine.Member(learner, stream, save=lambda at: save(learner, checkpoint, at.to_json(), run=run))
     if not resume:
         checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
     elif checkpoint.exists():
@@ -111,8 +116,10 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
 
     from bcl import engine
 
-    at, net = member.position, member.learner.net
+    began, at, net = time.monotonic(), member.position, member.learner.net
     engine.save(net, store.directory(config) / "weights.safetensors", config.to_json())
+    weights_sha256 = engine.digest(net.state_dict())
+    at.spend("saving", time.monotonic() - began)
     content = {
         "id": config.id,
         "benchmark": config.benchmark,
@@ -124,10 +131,11 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "before": at.before,
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
+        "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
         "config": config.to_json(),
         "code": config.code,
         "diverged": not engine.is_finite(net),
-        "weights_sha256": engine.digest(net.state_dict()),
+        "weights_sha256": weights_sha256,
         "versions": _versions(torch.__version__),
         "hardware": _hardware(device),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -22,8 +22,8 @@ ARCHIVE = "runs.jsonl"
 TOLERANCE = 1e-6  # of a measure that is computed again
 
 
-class Result(TypedDict):
-    """One run; accuracies in percent. None: not defined where only the end was measured."""
+class _Required(TypedDict):
+    """What every result has."""
 
     id: str  # the name of the run's directory
     benchmark: str
@@ -49,6 +49,12 @@ class Result(TypedDict):
     finished: str  # UTC
     command: str  # runs it again
     checksum: str  # of all the rest
+
+
+class Result(_Required, total=False):
+    """One run; accuracies in percent. None: not defined where only the end was measured."""
+
+    time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
 
 
 def checksum(result: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from bcl.engine.position import Interrupted
 from bcl.errors import first_line
@@ -30,6 +30,14 @@ class Timing:
     def share(self) -> float:
         """Of the time that they would take one after another: compares groups of quick and slow methods too."""
         return self.seconds / self.alone
+
+
+class Choice(NamedTuple):
+    """How many runs go side by side, and why."""
+
+    size: int
+    line: str  # for people
+    lasting: bool  # whether it follows from the runs and the GPU alone, not from memory that was short just now
 
 
 def sizes(waiting: int) -> list[int]:
@@ -68,10 +76,10 @@ def choose_size(
     measure: Callable[[int], Timing],
     room: Callable[[], int],
     stop: Callable[[], bool] = lambda: False,
-) -> tuple[int, str]:
+) -> Choice:
     """The best number of members, and a line about it. Where a trial fails, the best of those that did not."""
     done: list[Timing] = []
-    reason = ""
+    reason, lasting = "", False
 
     def unless_stopped(n: int) -> Timing:
         if stop():
@@ -79,19 +87,28 @@ def choose_size(
         return measure(n)
 
     try:
-        for timing in trials(waiting, unless_stopped, room()):
+        most = room()
+        for timing in trials(waiting, unless_stopped, most):
             done.append(timing)
+        lasting = not _short_of_memory(waiting, done, most)
     except Interrupted:
         raise
     except Exception as error:
         reason = first_line(error)
     if not done:
-        return 1, f"1 run at a time, as more could not be measured: {reason}"
+        return Choice(1, f"1 run at a time, as more could not be measured: {reason}", lasting)
     best = min(done, key=lambda timing: timing.share)
     n, each, alone = best.members, 1e3 * best.seconds / best.members, 1e3 * best.alone / best.members
     if n == 1:
-        return 1, f"1 run at a time ({each:.3g} ms per step)"
-    return n, f"{n} runs side by side ({each:.3g} ms per step and run; 1 alone: {alone:.3g} ms)"
+        return Choice(1, f"1 run at a time ({each:.3g} ms per step)", lasting)
+    return Choice(n, f"{n} runs side by side ({each:.3g} ms per step and run; 1 alone: {alone:.3g} ms)", lasting)
+
+
+def _short_of_memory(waiting: int, done: Sequence[Timing], room: int) -> bool:
+    """Whether the next number was not tried because it might not have fitted."""
+    further = [n for n in sizes(waiting) if n > done[-1].members]
+    before = done[-2] if len(done) > 1 else Timing(0, 0.0, 1.0, 0)
+    return bool(further) and expected_memory(before, done[-1], further[0]) > room
 
 
 def split_evenly(runs: Sequence[int], at_most: int) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Many runs on this machine: one process each, one thread each, as many at once as there are cores."""
+"""Many runs on this machine: on a CPU one process and one thread each, one per core; on a GPU in groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
-from bcl.schedule.gpu_groups import in_groups
+from bcl.schedule.gpu_processes import on_gpu
 from bcl.schedule.queue import Outcome, Outcomes, Queue, one_after_another
 from bcl.schedule.workers import in_processes
 
@@ -47,12 +47,11 @@ def run_all(
 
         def outcomes(missing: Sequence[int]) -> Outcomes:
             asked = replace(options, stop=lambda: bool(received) or options.stop())
-            on_gpu = any(config.device != "cpu" for config in configs)
-            at_once = min(len(missing), workers or (1 if on_gpu else cores()))
+            if any(config.device != "cpu" for config in configs):
+                return on_gpu(configs, missing, store, asked, workers)
+            at_once = min(len(missing), workers or cores())
             if at_once > 1:
-                return in_processes(configs, missing, store, asked, at_once)
-            if on_gpu:
-                return in_groups(configs, missing, store, asked)
+                return in_processes(configs, [[i] for i in missing], store, asked, at_once)
             return one_after_another(Queue(missing, configs, store), asked)
 
         try:

@@ -1,4 +1,7 @@
-"""Runs in worker processes, one each. A worker that dies takes its own run with it and no other."""
+"""Runs in worker processes. A job is a run, or on a GPU a group of runs side by side.
+
+A worker that dies takes the unfinished runs of its job with it and no others.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -18,11 +22,11 @@ from bcl.engine.position import Interrupted
 from bcl.errors import UserError
 from bcl.loading import portable
 from bcl.processes import STOP_SIGNALS, set_sigint, sigint_blocked
-from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
+from bcl.schedule.gpu_groups import side_by_side
 from bcl.schedule.queue import PATIENCE, Outcomes, Queue
 
 
@@ -39,12 +43,13 @@ class Worker:
         with sigint_blocked():
             self.process.start()
         theirs.close()
-        self.index: int | None = None
+        self.job: list[int] | None = None  # what has no outcome yet; None: idle
+        self.stumbled = False  # a run failed on a GPU, which may be of no more use to this process
 
-    def give(self, index: int, config: RunConfig) -> None:
-        self.index = index
+    def give(self, job: Sequence[int], configs: Sequence[RunConfig]) -> None:
+        self.job = list(job)
         with contextlib.suppress(OSError):  # it died while idle, which is noticed when its answer is read
-            self.line.send((index, config))
+            self.line.send({i: configs[i] for i in job})
 
     def loss(self) -> WorkerLost:
         self.process.join()
@@ -54,40 +59,53 @@ class Worker:
 
 
 def in_processes(
-    configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, options: RunOptions, workers: int
+    configs: Sequence[RunConfig], jobs: Sequence[Sequence[int]], store: RunStore, options: RunOptions, workers: int
 ) -> Outcomes:
     """Every run with its result or its error, as they end. Leaving the loop stops and saves what is under way."""
     stop = multiprocessing.get_context("spawn").RawValue(ctypes.c_bool, False)  # no lock that the dead could hold
-    queue = Queue(missing, configs, store)
+    waiting = deque(jobs)
+    queue = Queue([], configs, store)  # of runs that another process holds: each a job by itself
     crew = [Worker(store, options, stop) for _ in range(workers)]
     try:
-        while queue.waiting or any(worker.index is not None for worker in crew):
+        while waiting or queue.waiting or any(worker.job is not None for worker in crew):
             if options.stop():
                 raise Interrupted
             for worker in crew:
-                if worker.index is None and (index := queue.take()) is not None:
-                    worker.give(index, configs[index])
-            for line in wait([worker.line for worker in crew if worker.index is not None], timeout=0.1):
+                if worker.job is not None:
+                    continue
+                if waiting:
+                    worker.give(waiting.popleft(), configs)
+                elif (index := queue.take()) is not None:
+                    worker.give([index], configs)
+            for line in wait([worker.line for worker in crew if worker.job is not None], timeout=0.1):
                 place = next(i for i, worker in enumerate(crew) if worker.line is line)
                 worker = crew[place]
-                assert worker.index is not None
+                assert worker.job is not None
                 try:
-                    kind, content = worker.line.recv()
+                    kind, index, content = worker.line.recv()
                 except (EOFError, OSError):
-                    lost, error = worker.index, worker.loss()
-                    store.fail(configs[lost], error)
+                    error = worker.loss()
                     crew[place] = Worker(store, options, stop)
-                    yield lost, error
+                    for lost in worker.job:
+                        store.fail(configs[lost], error)
+                        yield lost, error
                     continue
                 if kind == "progress":
-                    options.report(worker.index, *content)
-                    continue
-                index, worker.index = worker.index, None
-                if kind == "busy":
-                    queue.defer(index)
+                    options.report(index, *content)
+                elif kind == "idle":
+                    worker.job = None
+                    if worker.stumbled:
+                        worker.line.close()
+                        worker.process.join()
+                        crew[place] = Worker(store, options, stop)
                 else:
-                    yield index, content
-            if all(worker.index is None for worker in crew):
+                    worker.job.remove(index)
+                    if kind == "busy":
+                        queue.defer(index)
+                    else:
+                        worker.stumbled |= kind == "failed" and configs[index].device != "cpu"
+                        yield index, content
+            if all(worker.job is None for worker in crew) and not waiting:
                 time.sleep(PATIENCE / 3)  # other processes hold all that is left
     finally:
         stop.value = True
@@ -99,7 +117,7 @@ def in_processes(
 
 
 def _serve(line: Connection, store: RunStore, options: RunOptions, stop: Any, parent: int) -> None:
-    """A worker: one run after another until the connection closes, because the parent ended or was killed."""
+    """A worker: one job after another until the connection closes, because the parent ended or was killed."""
     for number in STOP_SIGNALS:  # a terminal sends them to all of us, and the parent tells the workers when to stop
         signal.signal(number, signal.SIG_IGN)
     set_sigint(signal.SIG_IGN)
@@ -110,24 +128,24 @@ def _serve(line: Connection, store: RunStore, options: RunOptions, stop: Any, pa
             os._exit(1)  # the parent was killed: leave the run to whoever resumes it
         return bool(stop.value)
 
-    def report(_: int, done: int, total: int) -> None:
+    def tell(kind: str, index: int, content: Any) -> None:
         with contextlib.suppress(OSError):
-            line.send(("progress", (done, total)))
+            line.send((kind, index, content))
 
-    options = replace(options, report=report, stop=asked_to_stop)
+    options = replace(options, report=lambda i, done, total: tell("progress", i, (done, total)), stop=asked_to_stop)
     while True:
         try:
-            _, config = line.recv()
+            configs: dict[int, RunConfig] = line.recv()
         except (EOFError, OSError):
             return
-        answer: tuple[str, Any]
         try:
-            answer = ("done", compute(config, store, options))
-        except Busy:
-            answer = ("busy", None)
+            for i, outcome in side_by_side(configs, list(configs), store, options):
+                if isinstance(outcome, Busy):
+                    tell("busy", i, None)
+                elif isinstance(outcome, BaseException):
+                    tell("failed", i, portable(outcome))  # the whole story is in the run's error.json
+                else:
+                    tell("done", i, outcome)
         except Interrupted:
             return
-        except Exception as error:
-            answer = ("failed", portable(error))  # the whole story is in the run's error.json
-        with contextlib.suppress(OSError):
-            line.send(answer)
+        tell("idle", -1, None)

@@ -10,6 +10,7 @@ from bcl.errors import DamagedFileError
 from bcl.processes import cores
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
+from bcl.schedule.gpu_processes import expected_processes
 from bcl.studies.estimate import Estimate
 from bcl.studies.plan import Planned, unique
 from bcl.studies.suite import Suite, all_settings
@@ -29,8 +30,10 @@ class Status:
 
     def __init__(self, suite: Suite, planned: Sequence[Planned], store: RunStore, device: str, workers: int | None):
         self.suite, self.planned, self.store, self.device = suite, planned, store, device
-        self.workers = workers or (1 if device != "cpu" else cores())
-        self.states = {config.id: store.state(config) for config in unique(planned)}
+        runs = unique(planned)
+        self.states = {config.id: store.state(config) for config in runs}
+        left = [i for i, config in enumerate(runs) if self.states[config.id] != "done"]
+        self.workers = (workers or cores()) if device == "cpu" else expected_processes(runs, left, workers)
         self.estimate = Estimate(finished(planned, store))
 
     def line(self, one: Planned) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from bcl.runs.config import RunConfig
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_groups as gpu
-from bcl.schedule import step_timing
-from bcl.schedule.gpu_groups import AT_ONCE, best_group_size, by_pace, groups, in_groups
+from bcl.schedule import known_sizes, step_timing
+from bcl.schedule.gpu_groups import AT_ONCE, alike, best_group_size, groups, in_groups
 from bcl.schedule.group_size import PATIENCE, Timing, choose_size, sizes, split_evenly, step_cost_key, trials
 from bcl.schedule.step_timing import StepTimer
 
@@ -96,6 +97,7 @@ def test_a_trial_that_fails_leaves_the_best_so_far() -> None:
     assert choose_size(64, measure, lambda: ROOM) == (
         1,
         "1 run at a time, as more could not be measured: CUDA out of memory",
+        False,
     )
 
     def broken() -> int:
@@ -121,6 +123,7 @@ def test_the_line() -> None:
     assert choose_size(4, timings.__getitem__, lambda: ROOM) == (
         4,
         "4 runs side by side (0.42 ms per step and run; 1 alone: 1.9 ms)",
+        True,
     )
     assert (
         choose_size(2, lambda n: Timing(n, n * 0.002, n * 0.002, 1), lambda: ROOM)[1]
@@ -164,7 +167,7 @@ def test_runs_of_one_kind() -> None:
 
 def test_groups_keep_the_pace() -> None:
     configs = [config("er", s, tasks) for s in range(7) for tasks in (2, 3)]
-    assert by_pace(configs, range(14)) == [list(range(0, 14, 2)), list(range(1, 14, 2))]
+    assert alike(configs, range(14)) == [list(range(0, 14, 2)), list(range(1, 14, 2))]
     assert [len(group) for group in groups(configs, range(14), AT_ONCE)] == [3, 4, 3, 4]
 
 
@@ -214,31 +217,78 @@ def test_a_timer_times_real_learners_and_leaves_no_trace(tmp_path: Path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
+def test_what_memory_decided_is_not_lasting() -> None:
+    assert choose_size(64, device(6), lambda: ROOM).lasting
+    assert choose_size(5, device(100), lambda: ROOM).lasting
+    assert not choose_size(64, device(100, memory=10), lambda: 100).lasting
+    assert not choose_size(64, device(100, memory=10), lambda: 5).lasting
+
+
+def gpu_configs(count: int) -> list[RunConfig]:
+    return [RunConfig.from_json({**config("er", s).to_json(), "device": "cuda"}) for s in range(count)]
+
+
 @pytest.mark.usefixtures("fake_gpu")
 def test_what_was_measured_is_not_measured_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "bcl")
-    monkeypatch.setattr(gpu, "_chosen", {})
-    cpu = [config("er", s) for s in range(4)]
-    assert best_group_size(cpu, lambda: False) == AT_ONCE
-    assert best_group_size(cpu[:1], lambda: False) == AT_ONCE
+    monkeypatch.setenv("BCL_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(known_sizes, "_measured", {})
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a GPU")
+    here = gpu_configs(6)
+    assert best_group_size([config("er", s) for s in range(7)], lambda: False) == AT_ONCE
+    assert best_group_size(here[:5], lambda: False) == AT_ONCE
     assert not caplog.messages
-    here = [RunConfig.from_json({**c.to_json(), "device": "cuda"}) for c in cpu]
     monkeypatch.setattr(torch, "device", lambda _: torch.empty(0).device)
     monkeypatch.setattr(step_timing, "timed", lambda step, *_: step() or 1.0)
-    chosen = best_group_size(here, lambda: False)
-    assert chosen == 4
-    assert caplog.messages == ["4 runs side by side (250 ms per step and run; 1 alone: 1e+03 ms)"]
-    assert best_group_size(here, lambda: False) == 4
+    assert best_group_size(here, lambda: False) == 6
+    assert caplog.messages == ["6 runs side by side (167 ms per step and run; 1 alone: 1e+03 ms)"]
+    known_sizes._measured.clear()  # as another process
+    assert best_group_size(here, lambda: False) == 6
     assert len(caplog.messages) == 1
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "another GPU")
+    assert best_group_size(here, lambda: False) == 6
+    assert len(caplog.messages) == 2
+    assert best_group_size(gpu_configs(7), lambda: False) == 7, "six were all that waited: more may be better"
+    assert len(caplog.messages) == 3
+
+
+def test_kept_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BCL_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(known_sizes, "_measured", {})
+    six = gpu_configs(6)
+    kind, file = known_sizes.kind_of(six, "a GPU"), tmp_path / "cache" / "group-sizes.json"
+    assert kind == known_sizes.kind_of(gpu_configs(3), "a GPU")
+    others = [*six[:-1], RunConfig.from_json({**six[-1].to_json(), "method": "agem"})]
+    faster = [RunConfig.from_json({**c.to_json(), "precision": "bf16"}) for c in six]
+    assert len({kind, known_sizes.kind_of(others, "a GPU"), known_sizes.kind_of(faster, "a GPU")}) == 3
+    assert known_sizes.known_size(kind, 6) is None
+    known_sizes.remember(kind, 8, 16)
+    known_sizes.remember("other", 2, 3)
+    known_sizes._measured.clear()
+    assert [known_sizes.known_size(kind, n) for n in (6, 16, 100)] == [8, 8, 8]
+    known_sizes.remember("this process", 4, 9, lasting=False)
+    assert known_sizes.known_size("this process", 9) == 4
+    assert "this process" not in file.read_text()
+    for damage in ("", "[]", "{", '{"a": 3}', json.dumps({kind: ["8", 16]}), json.dumps({kind: [0, 16]})):
+        known_sizes._measured.clear()
+        file.write_text(damage)
+        assert known_sizes.known_size(kind, 6) is None
+    known_sizes.remember(kind, 8, 16)
+    assert json.loads(file.read_text()) == {kind: [8, 16]}
+    file.unlink()
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").write_text("in the way")
+    known_sizes.remember(kind, 4, 16)
+    assert known_sizes.known_size(kind, 6) == 4
 
 
 def test_runs_are_measured_pace_by_pace_and_grouped_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configs = [config("er", s, tasks) for s in range(5) for tasks in (2, 3)]
     asked, together = [], []
 
-    def measure(some: list[RunConfig], _: Any) -> int:
+    def measure(some: list[RunConfig], *_: Any) -> int:
         asked.append((len(together), [c.tasks for c in some]))
         return 3
 

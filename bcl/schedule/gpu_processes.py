@@ -1,0 +1,74 @@
+"""Groups of runs on one GPU, in several processes: while one prepares, captures or saves, others compute."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+
+from bcl.engine.position import Interrupted
+from bcl.processes import cores, set_sigint, sigint_blocked
+from bcl.runs.config import RunConfig
+from bcl.runs.options import RunOptions, never
+from bcl.runs.store import RunStore
+from bcl.schedule.gpu_groups import AT_ONCE, alike, groups_by_kind, in_groups, measured_here, pace_and_kind
+from bcl.schedule.group_size import Choice, split_evenly
+from bcl.schedule.mps import shared_gpu
+from bcl.schedule.queue import Outcomes
+from bcl.schedule.workers import in_processes
+
+MOST = 8  # processes, unless more are asked for
+
+
+def processes_for(groups: int, workers: int | None = None) -> int:
+    """How many processes share a GPU. Each needs a core to launch its steps, and another one while it begins."""
+    return max(1, min(groups, workers or min(MOST, cores() // 2)))
+
+
+def expected_processes(configs: Sequence[RunConfig], missing: Sequence[int], workers: int | None = None) -> int:
+    """The same before anything is measured: a guess where there are more runs of a kind than go together unmeasured."""
+    found = alike(configs, missing, pace_and_kind)
+    return processes_for(sum(len(split_evenly(runs, AT_ONCE)) for runs in found), workers)
+
+
+def on_gpu(
+    configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, options: RunOptions, workers: int | None
+) -> Outcomes:
+    """Compute runs in processes that share the GPU; in this one where one is enough, or all that is wanted."""
+    if expected_processes(configs, missing, workers) > 1:
+        jobs = groups_by_kind(configs, missing, options.stop, measured_apart)
+        processes = processes_for(len(jobs), workers)
+        if processes > 1:
+            with shared_gpu():
+                yield from in_processes(configs, jobs, store, options, processes)
+            return
+    yield from in_groups(configs, missing, store, options)
+
+
+def measured_apart(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> Choice:
+    """Measured in a process of its own: this one takes no memory of the GPU that others are to share."""
+    context = multiprocessing.get_context("spawn")
+    line, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(theirs, list(configs)), daemon=True)
+    with sigint_blocked():
+        process.start()
+    theirs.close()
+    try:
+        while not line.poll(0.2):
+            if stop():
+                raise Interrupted
+        return Choice(*line.recv())
+    except (EOFError, OSError):
+        return Choice(AT_ONCE, f"{AT_ONCE} runs side by side, as it could not be measured how many are best", False)
+    finally:
+        process.kill()
+        process.join()
+        line.close()
+
+
+def _measure(line: Connection, configs: Sequence[RunConfig]) -> None:
+    set_sigint(signal.SIG_IGN)  # the parent ends us
+    sys.stdout = sys.stderr  # networks may print
+    line.send(tuple(measured_here(configs, never)))
