@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.memory import RingMemory
-from bcl.ops.losses import cross_entropy
-from bcl.ops.masks import full_precision
+from bcl.ops.losses import cross_entropy, full_precision
 from bcl.streams import Setting
 
 

@@ -10,16 +10,17 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.ingredients import (
+from bcl.learners.replay import (
     Ingredients,
     check_views,
     draw,
+    keep,
     make_room,
     memory_of,
     running_mean,
+    store_soft_targets,
     view,
 )
-from bcl.learners.replay import keep, store_soft_targets
 from bcl.memory import Field
 from bcl.ops.losses import Loss, cross_entropy, replay_loss
 

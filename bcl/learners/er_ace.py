@@ -10,8 +10,7 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
-from bcl.ops.losses import cross_entropy
-from bcl.ops.masks import mask_logits, mask_tasks
+from bcl.ops.losses import cross_entropy, mask_logits, mask_tasks
 
 
 @hypers

@@ -13,7 +13,7 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
-from bcl.ops.masks import rows_of
+from bcl.ops.losses import rows_of
 
 NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 

@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
-from bcl.ops.losses import Loss, distillation_loss
-from bcl.ops.masks import mask_logits
+from bcl.ops.losses import Loss, distillation_loss, mask_logits
 
 
 def old_heads(learner: Learner) -> Tensor:

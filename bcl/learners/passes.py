@@ -13,8 +13,7 @@ from bcl.errors import InputError
 from bcl.memory import Samples
 from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, gradients
-from bcl.ops.masks import full_precision, join_inputs, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from bcl.ops import draws
+from bcl.ops import rows
 
 
 class Random(nn.Module):
@@ -24,12 +24,12 @@ class Random(nn.Module):
     def __init__(self, seed: int):
         super().__init__()
         self.state: Tensor
-        self.register_buffer("state", draws.first_state(seed))
+        self.register_buffer("state", rows.first_state(seed))
 
     def integers(self, n: int) -> Tensor:
         """The next n random integers, uniform in [0, 2^63)."""
-        return draws.integers(self.state, n)
+        return rows.integers(self.state, n)
 
     def choose(self, eligible: Tensor, k: int) -> Tensor:
-        """k indices among those where `eligible` holds, without replacement: see `bcl.ops.draws.choose`."""
-        return draws.choose(self.state, eligible, k)
+        """k indices among those where `eligible` holds, without replacement: see `bcl.ops.rows.choose`."""
+        return rows.choose(self.state, eligible, k)

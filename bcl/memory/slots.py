@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.memory.random import Random
-from bcl.ops import draws, rows
+from bcl.ops import rows
 
 
 class Samples(NamedTuple):
@@ -75,8 +75,8 @@ class Memory(nn.Module):
         """
         k = min(k, tasks * self.slots_per_task)
         if among is not None:
-            return self.get(draws.choose(random.state, among, k))
-        return self.get(draws.choose_stored(random.state, self.task[: self.slots], k, without))
+            return self.get(rows.choose(random.state, among, k))
+        return self.get(rows.choose_stored(random.state, self.task[: self.slots], k, without))
 
     def get(self, slot: Tensor) -> Samples:
         """The samples in slots, with all that is kept beside them."""

@@ -1,4 +1,4 @@
-"""Which classes may be answered: a boolean row over all classes for each task. `bcl.ops.masks` applies them."""
+"""Which classes may be answered: a boolean row over all classes for each task. `bcl.ops.losses` applies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows of samples, labels and tasks: taken from a data set or a memory, and written to a memory.
+"""Rows of samples, labels and tasks: drawn, taken from a data set or a memory, and written to a memory.
+
+Random numbers come from SplitMix64 (Steele et al., 2014), whose state is a tensor with one int64.
 
 The `fields` of a memory are its tensors x, y and task, and then what it keeps beside them. Their last row takes what is
 to be dropped, so that a write never branches; its task stays -1. The `values` that are written are as many: a tensor
@@ -13,10 +15,63 @@ import torch
 from torch import Tensor
 
 from bcl.ops.dispatch import fused
-from bcl.ops.draws import integers
 
 Fields = Sequence[Tensor]
 Values = Sequence[Tensor | int]
+_ALL = (1 << 64) - 1
+_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def first_state(seed: int) -> Tensor:
+    """The state that a seed begins with."""
+    z = ((seed + 1) * _GOLDEN) & _ALL
+    z = ((z ^ (z >> 30)) * _FIRST) & _ALL
+    z = ((z ^ (z >> 27)) * _SECOND) & _ALL
+    return torch.tensor(_signed(z ^ (z >> 31)))
+
+
+def integers(state: Tensor, n: int) -> Tensor:
+    """The next n random integers, uniform in [0, 2^63)."""
+    z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
+    state.add_(_signed(_GOLDEN * n))
+    z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
+    z.bitwise_xor_((z >> 27).bitwise_and_((1 << 37) - 1)).mul_(_signed(_SECOND))
+    return z.bitwise_xor_((z >> 31).bitwise_and_((1 << 33) - 1)).bitwise_and_((1 << 63) - 1)
+
+
+def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
+    """k indices among those where `eligible` holds, uniform without replacement, in random order.
+
+    Where fewer than k are eligible each is repeated as evenly as possible, so that the shape never depends on values.
+    At least one must be eligible for the result to mean anything; at most len(eligible) are drawn.
+    """
+    if _draws_fused(state, k):
+        from bcl.ops.triton import choose as kernel
+
+        return kernel.choose(state, eligible, k)
+    keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
+    order = keys.topk(min(k, len(eligible))).indices
+    return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
+
+
+def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
+    """`choose` among the slots of a memory, given the task of each: those that are neither -1 nor `without`."""
+    if _draws_fused(state, k):
+        from bcl.ops.triton import choose as kernel
+
+        return kernel.choose(state, task, k, without)
+    stored = task >= 0
+    return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
+
+
+def _draws_fused(state: Tensor, k: int) -> bool:
+    return k <= 1024 and fused(state)  # larger draws are better sorted
+
+
+def _signed(value: int) -> int:
+    """A 64-bit pattern as the int64 that holds it."""
+    value &= _ALL
+    return value - (1 << 64) if value >> 63 else value
 
 
 def take(index: Tensor, fields: Fields) -> list[Tensor]:

@@ -10,7 +10,7 @@ from torch import nn
 from bcl import ICaRL, Setting
 from bcl.errors import InputError
 from bcl.learners.icarl import NO_MEAN
-from bcl.ops.masks import HIDDEN
+from bcl.ops.losses import HIDDEN
 
 DEFAULTS = {"lr": 0.1, "replay_batch": 128}
 both = pytest.mark.parametrize("scenario", ["task", "class"])

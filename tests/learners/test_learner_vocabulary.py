@@ -9,7 +9,7 @@ from tiny import METHODS_AND_SCENARIOS, tiny_learner, tiny_net, tiny_setting, ti
 from torch.nn.functional import cross_entropy
 
 from bcl.learners import METHODS, method
-from bcl.ops.masks import mask_logits
+from bcl.ops.losses import mask_logits
 
 FAMILIES = {"bound", "regularization", "projection", "replay", "meta-learning", "bilevel"}
 

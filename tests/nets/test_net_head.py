@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from bcl import Setting
 from bcl.nets import reveal, visible_at_start
-from bcl.ops.masks import join_inputs, mask_logits
+from bcl.ops.losses import join_inputs, mask_logits
 
 SPLIT = [[0, 3], [1, 4, 6], [2, 5]]
 

@@ -52,7 +52,7 @@ def same_losses(n: int, k: int, classes: int) -> None:
 
 def check_inputs() -> None:
     from bcl import ops
-    from bcl.ops.masks import join_inputs
+    from bcl.ops.losses import join_inputs
 
     draw = torch.Generator().manual_seed(0)
     for shape in ((3,), (1, 28, 28), ()):
@@ -68,7 +68,7 @@ def check_inputs() -> None:
 
 def check_mask() -> None:
     from bcl import ops
-    from bcl.ops.masks import mask_tasks
+    from bcl.ops.losses import mask_tasks
 
     draw = torch.Generator().manual_seed(0)
     visible = (torch.rand(4, 11, generator=draw) < 0.5).to(DEVICE)

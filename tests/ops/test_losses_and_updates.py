@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from bcl.ops.losses import Loss, cross_entropy, distillation_loss, gradients
-from bcl.ops.masks import mask_logits
+from bcl.ops.losses import Loss, cross_entropy, distillation_loss, gradients, mask_logits
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 
 

@@ -37,7 +37,7 @@ def same_memory(one: Any, other: Any) -> None:
 
 def check_choose() -> None:
     from bcl.memory import Random
-    from bcl.ops import draws
+    from bcl.ops import rows
 
     cases = [  # slots, draws, the share that is eligible; or how many are
         (100, 10, 0.5), (300, 64, 0.1), (50, 50, 1.0), (70, 9, 0.05), (300, 128, 1.0), (615, 128, 0.66), (4, 9, 1.0),
@@ -52,8 +52,8 @@ def check_choose() -> None:
         for _ in range(2):
             for draw in (
                 lambda r, k=k, eligible=eligible: r.choose(eligible, k),
-                lambda r, k=k, task=task: draws.choose_stored(r.state, task, k),
-                lambda r, k=k, task=task: draws.choose_stored(r.state, task, k, 1),
+                lambda r, k=k, task=task: rows.choose_stored(r.state, task, k),
+                lambda r, k=k, task=task: rows.choose_stored(r.state, task, k, 1),
             ):
                 sources = iter((one, other))
                 drawn, expected = both(lambda draw=draw, sources=sources: draw(next(sources)))
