@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
+import torch
+
+from bcl.engine.position import Interrupted
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "bcl"
@@ -155,3 +160,32 @@ def test_no_test_module_imports_another() -> None:
     pattern = re.compile(r"^\s*(?:from|import) test_\w+", re.MULTILINE)
     tests = [path for path in (ROOT / "tests").rglob("*.py") if pattern.search(path.read_text(encoding="utf-8"))]
     assert tests == []
+
+
+def test_a_training_step_passes_the_files_that_the_page_lists() -> None:
+    import bcl
+    from bcl.engine import Loop, Member
+
+    stream = bcl.benchmark("split-digits").stream(0, tasks=2, samples=30)
+    member = Member(bcl.method("er")(bcl.build("mlp", stream.setting), stream.setting), stream)
+    seen: set[str] = set()
+    steps = iter(range(100))
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            seen.add(Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix())
+
+    def stop() -> bool:  # asked between two steps: the fifth, of the second task, is looked at
+        step = next(steps)
+        sys.setprofile(look if step == 4 else None)
+        return step == 5
+
+    try:
+        with pytest.raises(Interrupted):
+            Loop([member], torch.device("cpu"), stop=stop).run()
+    finally:
+        sys.setprofile(None)
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## One training step")[2]
+    listed = re.findall(r"^\| `(\w+/\w+\.py)` \|", page, re.MULTILINE)
+    assert len(listed) == 10
+    assert seen == {*listed, "nets/mlp.py", "ops/layers.py", "learners/base.py", "ops/dispatch.py"}

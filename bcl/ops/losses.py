@@ -1,5 +1,5 @@
-"""What goes into a network and comes out of it: samples scaled, logits masked to the classes that may be answered, their
-losses, and the gradients of these."""
+"""What goes into a network and comes out of it: samples scaled, logits masked to the classes that may be answered, the
+losses, and their gradients."""
 
 from __future__ import annotations
 
