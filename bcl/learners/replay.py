@@ -1,5 +1,5 @@
-"""What replaying learners share: memories for a setting, and what is drawn from them; and the ingredients of a method, each
-said once: replay of the current task, repeated steps, random views, a running mean of the weights."""
+"""What replaying learners share: memories for a setting, and what is drawn from them; and the ingredients of a method:
+replay of the current task, repeated steps, random views, a running mean of the weights, each said once."""
 
 from __future__ import annotations
 
