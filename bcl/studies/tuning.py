@@ -114,10 +114,11 @@ def tune(
         evaluate([row["values"] for row in ranked[:finalists]], range(FINAL_SEEDS))
         for further in beyond(method, rows, ranked) if trials is None and search == "grid" else ():
             evaluate(further, range(FINAL_SEEDS))
-        winner = best_finalist(rows)
-        others = sorted((row for row in rows if row is not winner), key=lambda row: -row["acc"])
-        again = [row["values"] for row in rows]
-        ranked = [winner, *others, *(row for row in ranked if row["values"] not in again)]
+        winner, again = best_finalist(rows), [row["values"] for row in rows]
+        rows.sort(key=lambda row: -row["acc"])
+        ranked = [winner, *(row for row in rows if row["values"] != winner["values"])] + [
+            row for row in ranked if row["values"] not in again
+        ]
     return ranked
 
 

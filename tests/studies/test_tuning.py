@@ -168,6 +168,17 @@ def test_of_finalists_that_are_as_good_the_one_that_learns_best_is_chosen() -> N
     assert best_finalist([finalist(0.1, [70.0, 71.0], []), finalist(0.2, [80.0, 81.0], [])])["values"] == {"lr": 0.2}
 
 
+def test_every_trial_is_listed_once_the_finalists_with_ten_seeds_first(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = tune(capsys, "split-digits", "finetune", "--finalists", "2")
+    rates = [row["values"]["lr"] for row in rows]
+    assert len(rates) == len(set(rates)) >= 4
+    assert [len(row["accs"]) for row in rows] == [10] * 2 + [2] * (len(rows) - 2)
+    assert rows[0]["rule"] in ("acc", "learning accuracy")
+
+
 def test_an_unknown_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "split-digits", "er", "--search", "random"]) == 2
     assert "unknown search 'random'" in capsys.readouterr().err
