@@ -115,5 +115,5 @@ def test_a_network_of_another_width_is_refused(name, scenario, width):
     setting = tiny_setting(scenario=scenario)
     learner = method(name)(TinyMLP((5,), width), setting)
     x, y, t = tiny_stream(setting)[0]
-    with pytest.raises(InputError, match=rf"TinyMLP gives \(4, {width}\) for 4 samples, not"):
+    with pytest.raises(InputError, match=rf"TinyMLP gives \((\d+), {width}\) for \1 samples, not"):
         learner.observe(x, y, t)

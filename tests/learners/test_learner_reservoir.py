@@ -99,7 +99,7 @@ def test_a_draw_is_as_large_as_asked_for_or_as_the_reservoir(replay_batch, drawn
     learner = made("er", slots=10, replay_batch=replay_batch, **RESERVOIR)
     for x, y, t in tiny_stream(learner.setting):
         learner.observe(x, y, t)
-    assert len(learner.sample(x, y, t).y) == drawn
+    assert len(learner.sample(x, y, t)[0].y) == drawn
     assert t not in learner.sample(x, y, t).task
 
 
