@@ -100,7 +100,7 @@ def test_a_draw_is_as_large_as_asked_for_or_as_the_reservoir(replay_batch, drawn
     for x, y, t in tiny_stream(learner.setting):
         learner.observe(x, y, t)
     assert len(learner.sample(x, y, t)[0].y) == drawn
-    assert t not in learner.sample(x, y, t).task
+    assert t not in learner.sample(x, y, t)[0].task
 
 
 def test_adaptation_needs_rings():
