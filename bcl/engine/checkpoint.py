@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from operator import methodcaller
@@ -48,13 +49,13 @@ def write_atomically(path: Path_, data: bytes) -> None:
 
 def save(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> None:
     """Save the whole state of a learner (or a network): what it is, whose run it belongs to, and `about`, as JSON."""
-    tensors = {name: tensor.detach().cpu() for name, tensor in module.state_dict().items()}
-    _write(path, tensors, _texts(module, about, run))
+    save_later(module, path, about, run)()
 
 
 def save_later(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> Write:
     """Copy now what `save` would write; what is returned writes it, whatever has become of the module by then."""
-    tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
+    with _held(module):
+        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
     return partial(_write, path, tensors, _texts(module, about, run))
 
 
@@ -80,13 +81,19 @@ def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:
             _compare(path, f"'{name}'", _form(tensors[name]), _form(own[name]))
     if isinstance(module, Learner) and type(module).get_extra_state is Learner.get_extra_state:
         _check_place(path, tensors["_extra_state"], module.setting.tasks)
-    before = {name: tensor.detach().to("cpu", copy=True) for name, tensor in own.items()}
-    try:
-        module.load_state_dict(tensors)
-    except Exception as error:  # of a module's own way to load
-        module.load_state_dict(before)
-        raise InputError(f"{path} cannot be loaded into this learner: {first_line(error)}") from error
+    with _held(module):
+        before = {name: tensor.detach().to("cpu", copy=True) for name, tensor in own.items()}
+        try:
+            module.load_state_dict(tensors)
+        except Exception as error:  # of a module's own way to load
+            module.load_state_dict(before)
+            raise InputError(f"{path} cannot be loaded into this learner: {first_line(error)}") from error
     return about
+
+
+def _held(module: nn.Module) -> AbstractContextManager[Any]:
+    """Within, no thread learns from, or changes, a learner."""
+    return module.lock if isinstance(module, Learner) else nullcontext()
 
 
 def kind(module: nn.Module) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from threading import RLock
 from typing import Any, ClassVar
 
 import torch
@@ -29,6 +30,8 @@ class Learner(Passes):
 
     A step can be captured: shapes are fixed, nothing reads a value back to Python, and what Python decides (which
     task it is, whether there is a past to replay) changes at task boundaries alone.
+
+    Threads may share a learner: `observe`, `predict`, `bcl.save` and `bcl.load` wait for each other.
 
     >>> from bcl.ops.losses import cross_entropy
     >>> class Plain(Learner):
@@ -61,6 +64,7 @@ class Learner(Passes):
             raise InputError(self.refusal(setting.scenario))
         if not any(p.requires_grad for p in net.parameters()):
             raise InputError(f"{type(net).__name__} has no parameter that can be trained")
+        self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
@@ -74,10 +78,11 @@ class Learner(Passes):
 
         Returns what `step` does: the loss, a number on the learner's device.
         """
-        x, y = self.check(x, y, t)
-        t = int(t)
-        self.enter(t)
-        return self.step(x, y, t)
+        with self.lock:
+            x, y = self.check(x, y, t)
+            t = int(t)
+            self.enter(t)
+            return self.step(x, y, t)
 
     @torch.no_grad()
     def predict(self, x: Any, t: int | None = None) -> Tensor:
@@ -88,12 +93,14 @@ class Learner(Passes):
         if t is None and self.setting.scenario == "task":
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
         task = 0 if t is None else check_task(t, self.setting)
-        x, was_training = check_samples(x, self.setting, self.visible.device), self.training
-        self.eval()
-        try:
-            return self.answer(x, task)
-        finally:
-            self.train(was_training)
+        x = check_samples(x, self.setting, self.visible.device)
+        with self.lock:
+            was_training = self.training
+            self.eval()
+            try:
+                return self.answer(x, task)
+            finally:
+                self.train(was_training)
 
     # ---- for authors -----------------------------------------------------------------------------------------------
 
@@ -165,6 +172,13 @@ class Learner(Passes):
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
 
     # ---- state and checks ------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.lock = RLock()  # a copy has its own
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor([self.task, *self.seen])
