@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint wheel clean
+.PHONY: demo test lint coverage wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
 
 test: $(VENV)/.ready-for-tests lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+coverage: $(VENV)/.ready-for-tests
 	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term-missing:skip-covered
 
 wheel:
