@@ -11,6 +11,7 @@ import typer
 from bcl.cli import options as given
 from bcl.errors import InputError
 from bcl.names import slug
+from bcl.processes import start_server
 
 
 def run(
@@ -41,6 +42,7 @@ def run(
 ) -> None:
     """Run methods on a benchmark, several seeds each, and print the table. The same command goes on after Ctrl-C."""
     del resume  # it is the rule
+    start_server(len(methods) * (1 if seed is not None else seeds or 5), workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.streams import benchmark as find_benchmark
@@ -67,6 +69,7 @@ def run(
 
 def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Json = False) -> None:
     """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
+    start_server(seeds, None)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.report.grouping import from_results

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bcl.cli import options as given
+from bcl.processes import cores, start_server
 
 app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
 
@@ -57,6 +58,8 @@ def run(
     json_: given.Json = False,
 ) -> None:
     """Run what is missing of a suite. Stop it when you like: the same command goes on."""
+    if engine == "local":
+        start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.studies.run_suite import run_suite

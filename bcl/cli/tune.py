@@ -12,6 +12,7 @@ import typer
 from bcl.cli import options as given
 from bcl.errors import InputError
 from bcl.names import slug
+from bcl.processes import cores, start_server
 
 
 def tune(
@@ -36,6 +37,7 @@ def tune(
     json_: given.Json = False,
 ) -> None:
     """Choose a method's hyper-parameters on the tuning tasks alone."""
+    start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
     from bcl.streams import benchmark as find_benchmark
@@ -50,10 +52,7 @@ def tune(
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
     options |= {"trials": trials, "workers": workers, "grid": tuning.read_grid(grid) if grid else None}
     options |= {"scenario": scenario, "device": device, "out": out or Path("runs/tune") / slug(benchmark)}
-    found = {
-        method: tuning.tune(benchmark, method, seeds=range(seeds), watch=Watch, **options)
-        for method in dict.fromkeys(methods)
-    }
+    found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
         tuning.save_winner(save, benchmark, scenario, method, rows[0]["values"])
     if json_:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 
 from bcl.engine.position import Interrupted
-from bcl.processes import cores, set_sigint, sigint_blocked
+from bcl.processes import cores, quick_start, set_sigint, sigint_blocked, take
 from bcl.runs.config import RunConfig
 from bcl.runs.options import RunOptions, never
 from bcl.runs.store import RunStore
@@ -20,6 +20,7 @@ from bcl.schedule.queue import Outcomes
 from bcl.schedule.workers import in_processes
 
 MOST = 8  # processes, unless more are asked for
+WORTH_CUTTING = 15.0  # seconds of all runs: to start a process takes some of them
 
 
 def processes_for(groups: int, workers: int | None = None) -> int:
@@ -34,11 +35,19 @@ def expected_processes(configs: Sequence[RunConfig], missing: Sequence[int], wor
 
 
 def on_gpu(
-    configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, options: RunOptions, workers: int | None
-) -> Outcomes:
-    """Compute runs in processes that share the GPU; in this one where one is enough, or all that is wanted."""
-    if expected_processes(configs, missing, workers) > 1:
+    configs: Sequence[RunConfig], missing: Sequence[int], store: RunStore, options: RunOptions, workers: int | None,
+    seconds: Sequence[float] | None = None,
+) -> Outcomes:  # fmt: skip
+    """Compute runs in processes that share the GPU; in this one where one is enough, or all that is wanted.
+
+    `seconds`: how long every run may take, roughly. With them long groups are cut, so that no process is idle.
+    """
+    even = seconds is not None and sum(seconds[i] for i in missing) > WORTH_CUTTING
+    most = processes_for(len(missing), workers) if even else expected_processes(configs, missing, workers)
+    if most > 1:
         jobs = groups_by_kind(configs, missing, options.stop, measured_apart)
+        if even and seconds is not None:
+            jobs = evened(jobs, seconds, most)
         processes = processes_for(len(jobs), workers)
         if processes > 1:
             with shared_gpu():
@@ -47,19 +56,37 @@ def on_gpu(
     yield from in_groups(configs, missing, store, options)
 
 
+def evened(jobs: Sequence[Sequence[int]], seconds: Sequence[float], processes: int) -> list[list[int]]:
+    """Cut the longest group in two as long as a process would have none, or the group is more than twice a process's
+    share of all work: side by side, runs take less than one after another. The longest first."""
+
+    def length(job: Sequence[int]) -> float:
+        return sum(seconds[i] for i in job)
+
+    parts = [list(job) for job in jobs]
+    share = sum(map(length, parts)) / processes
+    while any(len(job) > 1 for job in parts):
+        longest = max((job for job in parts if len(job) > 1), key=length)
+        if len(parts) >= processes and length(longest) <= 2 * share:
+            break
+        at, middle = parts.index(longest), len(longest) // 2
+        parts[at : at + 1] = [longest[:middle], longest[middle:]]
+    return sorted(parts, key=length, reverse=True)
+
+
 def measured_apart(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> Choice:
     """Measured in a process of its own: this one takes no memory of the GPU that others are to share."""
-    context = multiprocessing.get_context("spawn")
+    context = quick_start()
     line, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(theirs, list(configs)), daemon=True)
+    process = context.Process(target=_measure, args=(theirs, list(configs), dict(os.environ)), daemon=True)
     with sigint_blocked():
         process.start()
     theirs.close()
     try:
-        while not line.poll(0.2):
-            if stop():
-                raise Interrupted
-        return Choice(*line.recv())
+        while not stop():
+            if line.poll(0.2):
+                return Choice(*line.recv())
+        raise Interrupted
     except (EOFError, OSError):
         return Choice(AT_ONCE, f"{AT_ONCE} runs side by side, as it could not be measured how many are best", False)
     finally:
@@ -68,7 +95,8 @@ def measured_apart(configs: Sequence[RunConfig], stop: Callable[[], bool]) -> Ch
         line.close()
 
 
-def _measure(line: Connection, configs: Sequence[RunConfig]) -> None:
+def _measure(line: Connection, configs: Sequence[RunConfig], environment: Mapping[str, str]) -> None:
+    take(environment)
     set_sigint(signal.SIG_IGN)  # the parent ends us
     sys.stdout = sys.stderr  # networks may print
     line.send(tuple(measured_here(configs, never)))

@@ -69,7 +69,9 @@ def run_suite(
     estimate = Estimate(finished(planned, store))
     # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
     # line stay together, for those that can share a GPU.
-    configs = unique(sorted(planned, key=lambda one: -estimate.seconds(one, device)))
+    ordered = sorted(planned, key=lambda one: -estimate.seconds(one, device))
+    configs = unique(ordered)
+    guesses = {config.id: estimate.seconds(one, device) for one in ordered for config in one.configs}
     failures: list[tuple[str, str]] = []
 
     def fail(what: str, why: str) -> None:
@@ -93,7 +95,8 @@ def run_suite(
 
             results = ray_cluster.run_all(configs, store, how, address=address, workers=workers, on_failure=on_failure)
         else:
-            results = run_all(configs, store, how, workers=workers, on_failure=on_failure)
+            seconds = [guesses[config.id] for config in configs]
+            results = run_all(configs, store, how, workers=workers, on_failure=on_failure, seconds=seconds)
     order = {config.id: position for position, config in enumerate(unique(planned))}
     results.sort(key=lambda result: order[result["id"]])
     for result in results:

@@ -16,7 +16,7 @@ from bcl.runs.locks import Lock
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_processes
-from bcl.schedule.gpu_processes import expected_processes, measured_apart, on_gpu, processes_for
+from bcl.schedule.gpu_processes import evened, expected_processes, measured_apart, on_gpu, processes_for
 from bcl.schedule.group_size import Choice
 from bcl.schedule.workers import WorkerLost, in_processes
 
@@ -92,6 +92,21 @@ def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) ->
     list(on_gpu(configs, range(9), store, RunOptions(), 1))
     list(on_gpu(configs, [0, 3, 6], store, RunOptions(), None))
     assert paths == [list(range(9)), [0, 3, 6]], "in this process"
+
+
+def test_long_groups_are_cut_so_that_no_process_is_idle(paths: list[Any], tmp_path: Path) -> None:
+    assert evened([[0, 1, 2, 3, 4]], [1.0] * 5, 5) == [[0], [1], [2], [3], [4]]
+    assert evened([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [1.0] * 10, 8)[:2] == [[5, 6], [8, 9]], "the longest first"
+    assert evened([[0, 1], [2], [3], [4]], [6.0, 6.0, 1.0, 1.0, 1.0], 3) == [[0], [1], [2], [3], [4]], "more than its share"
+    assert evened([[0, 1], [2, 3]], [1.0] * 4, 2) == [[0, 1], [2, 3]], "nothing to gain"
+    configs = [config("er", seed, "cuda") for seed in range(5)]
+    store = RunStore(tmp_path)
+    list(on_gpu(configs, range(5), store, RunOptions(), None, [30.0] * 5))
+    assert paths == ["shared", ([[0], [1], [2], [3], [4]], 5), "ended"]
+    paths.clear()
+    list(on_gpu(configs, range(5), store, RunOptions(), None, [0.5] * 5))
+    list(on_gpu(configs, range(5), store, RunOptions(), 1, [30.0] * 5))
+    assert paths == [list(range(5))] * 2, "too short, or one process alone is wanted"
 
 
 def test_more_runs_of_a_kind_than_five_are_measured(
