@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -10,9 +10,12 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
-from bcl.ops.losses import Loss, cross_entropy, gradients
+from bcl.nets import stacks
+from bcl.ops.losses import cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
 from bcl.ops.updates import flatten, sgd_, unflatten
+
+AT_ONCE = 8  # earlier tasks whose gradients are taken in one pass on a GPU
 
 
 @hypers
@@ -40,7 +43,8 @@ class GEM(Learner):
 
     As in the authors' code, the memories pass through the network in training mode, one after the other in the order
     in which the tasks began and before the current batch: batch norm normalises each by itself and its running
-    statistics follow them. Deviation: a memory that is not full is averaged over what it holds (theirs over its empty
+    statistics follow them. (On a GPU several memories pass at once through as many stacked copies of the network.)
+    Deviation: a memory that is not full is averaged over what it holds (theirs over its empty
     slots too); batch norm then sees its samples repeated as evenly as possible.
     """
 
@@ -58,19 +62,37 @@ class GEM(Learner):
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights = self.weights()
-        past = [flatten(gradients(self.memory_loss(s), weights)) for s in self.past]
+        past = self.past_gradients(weights) if self.past else None
         loss = cross_entropy(self.logits(x, t), y)
         direction = gradients(loss, weights)
-        if past:
-            corrected = project_to_cone(flatten(direction), torch.stack(past), self.hyper.margin, self.hyper.ridge)
+        if past is not None:
+            corrected = project_to_cone(flatten(direction), past, self.hyper.margin, self.hyper.ridge)
             direction = unflatten(corrected, weights)
         sgd_(weights, direction, self.hyper.lr)
         self.memory.write(x, y, t)
         return loss.detach()
 
-    def memory_loss(self, s: int) -> Loss:
-        """The mean loss over all that is stored of task s, in a batch whose size does not depend on how much it is."""
-        size = self.memory.slots_per_task
-        place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)
-        samples = self.memory.get(s * size + place % stored.clamp(min=1))
-        return cross_entropy(self.logits(samples.x, s), samples.y, count=stored)
+    def past_gradients(self, weights: Sequence[Tensor]) -> Tensor:
+        """g_k of every earlier task, a row each."""
+        if stacks(self.net):
+            parts = [self.past[i : i + AT_ONCE] for i in range(0, len(self.past), AT_ONCE)]
+            return torch.cat([self.gradients_at_once(part) for part in parts])
+        return torch.stack([flatten(gradients(self.memory_loss((s,)), weights)) for s in self.past])
+
+    def gradients_at_once(self, tasks: Sequence[int]) -> Tensor:
+        """The same of some tasks, in one pass through a copy of the network for each."""
+        state, weights = self.stacked(len(tasks))
+        found = gradients(self.memory_loss(tasks, state), weights)
+        self.follow_in_turn(state)
+        return torch.cat([gradient.flatten(1) for gradient in found], dim=1)
+
+    def memory_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The mean loss over all that is stored of each task, added up. A task's part of the batch has the same size
+        whatever is stored: its samples are repeated, and count once."""
+        size, seen = self.memory.slots_per_task, self.memory.seen
+        task = torch.cat([torch.arange(s, s + 1, device=seen.device) for s in tasks])
+        place, stored = torch.arange(size, device=seen.device), seen[task].clamp(max=size)[:, None]
+        samples = self.memory.get((task[:, None] * size + place % stored.clamp(min=1)).flatten())
+        logits = self.logits(samples.x, task[:, None].expand(-1, size).flatten(), state)
+        each = cross_entropies(logits, samples.y).view(len(tasks), size)
+        return (torch.where(place < stored, each, 0).sum(1) / stored[:, 0].clamp(min=1)).sum()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import InputError
 from bcl.memory import Samples
@@ -101,6 +102,40 @@ class Passes(nn.Module):
         """One SGD step on a loss, of the network's weights or of others."""
         weights = self.weights() if weights is None else weights
         sgd_(weights, gradients(loss, weights), rate)
+
+    def stacked(self, copies: int) -> tuple[dict[str, Tensor], list[Tensor]]:
+        """The network's state as that of so many copies, stacked (see `bcl.ops.layers`), and its trainable weights,
+        to take gradients of: the weights share the network's memory, the statistics have their own."""
+        state = {
+            name: weight.detach().expand(copies, *weight.shape).requires_grad_(weight.requires_grad)
+            for name, weight in self.net.named_parameters()
+        }
+        weights = [weight for weight in state.values() if weight.requires_grad]
+        for name, buffer in self.net.named_buffers():
+            state[name] = buffer.expand(copies, *buffer.shape).clone()
+        return state, weights
+
+    @torch.no_grad()
+    def follow_in_turn(self, state: Mapping[str, Tensor]) -> None:
+        """After a forward pass of stacked copies: let the network's running statistics be what they would be, had it
+        seen the copies' batches one after another.
+
+        A copy's statistic r_i = (1 - m) r + m s_i has moved by its own batch alone; in turn they give
+        (1 - m)^n r + sum_i (1 - m)^(n - 1 - i) m s_i.
+        """
+        momenta = {norm.momentum for norm in self.net.modules() if isinstance(norm, _BatchNorm)}
+        if not momenta:
+            return
+        (momentum,) = momenta
+        assert momentum is not None
+        named = {name: buffer for name, buffer in self.net.named_buffers() if buffer.is_floating_point()}
+        before = torch.cat([buffer.flatten() for buffer in named.values()])
+        moved = torch.cat([state[name].flatten(1) for name in named], dim=1) - (1 - momentum) * before
+        n = len(moved)
+        shares = (1 - momentum) ** torch.arange(n - 1, -1, -1, device=before.device, dtype=before.dtype)
+        after = (1 - momentum) ** n * before + (shares[:, None] * moved).sum(0)
+        parts = after.split([buffer.numel() for buffer in named.values()])
+        torch._foreach_copy_(list(named.values()), [p.view_as(b) for p, b in zip(parts, named.values(), strict=True)])
 
     def forget_tensors(self) -> None:
         """The network's tensors may be others: look for them again."""

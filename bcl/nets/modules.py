@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from bcl.ops.layers import batch_norm
+from bcl.ops.layers import batch_norm, stacking_pays
 
 
 class Conv2d(nn.Conv2d):
@@ -75,6 +75,13 @@ def groups_samples(net: nn.Module) -> bool:
     """Whether batches can share a forward pass and still be normalised each by itself (see `batch_groups`)."""
     others = [module for module in net.modules() if not isinstance(module, BatchNorm2d)]
     return all(_known(module) and not isinstance(module, _BatchNorm) for module in others)
+
+
+def stacks(net: nn.Module) -> bool:
+    """Whether its layers can be stacked (see `bcl.ops.layers`), and gain by it: small ones, of this package."""
+    convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+    small = type(net).__module__.startswith("bcl.nets.") and all(layer.out_channels % 64 for layer in convolutions)
+    return small and all(stacking_pays(weight) for weight in net.parameters())
 
 
 def _known(module: nn.Module) -> bool:

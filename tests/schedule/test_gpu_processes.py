@@ -97,7 +97,9 @@ def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) ->
 def test_long_groups_are_cut_so_that_no_process_is_idle(paths: list[Any], tmp_path: Path) -> None:
     assert evened([[0, 1, 2, 3, 4]], [1.0] * 5, 5) == [[0], [1], [2], [3], [4]]
     assert evened([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [1.0] * 10, 8)[:2] == [[5, 6], [8, 9]], "the longest first"
-    assert evened([[0, 1], [2], [3], [4]], [6.0, 6.0, 1.0, 1.0, 1.0], 3) == [[0], [1], [2], [3], [4]], "more than its share"
+    assert evened([[0, 1], [2], [3], [4]], [6.0, 6.0, 1.0, 1.0, 1.0], 3) == [[0], [1], [2], [3], [4]], (
+        "more than its share"
+    )
     assert evened([[0, 1], [2, 3]], [1.0] * 4, 2) == [[0, 1], [2, 3]], "nothing to gain"
     configs = [config("er", seed, "cuda") for seed in range(5)]
     store = RunStore(tmp_path)
