@@ -247,7 +247,8 @@ def check_unusual_layers() -> None:
 
 
 CHECKS = [
-    "exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number", "one_sample", "stacked", "unusual_layers",
+    "exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number", "one_sample", "stacked",
+    "unusual_layers",
 ]  # fmt: skip
 
 
