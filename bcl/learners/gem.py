@@ -15,7 +15,7 @@ from bcl.ops.losses import cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
 from bcl.ops.updates import flatten, sgd_, unflatten
 
-AT_ONCE = 8  # earlier tasks whose gradients are taken in one pass on a GPU
+AT_ONCE = 1  # earlier tasks whose gradients are taken in one pass, where networks can be stacked
 
 
 @hypers
@@ -43,9 +43,10 @@ class GEM(Learner):
 
     As in the authors' code, the memories pass through the network in training mode, one after the other in the order
     in which the tasks began and before the current batch: batch norm normalises each by itself and its running
-    statistics follow them. (On a GPU several memories pass at once through as many stacked copies of the network.)
-    Deviation: a memory that is not full is averaged over what it holds (theirs over its empty
-    slots too); batch norm then sees its samples repeated as evenly as possible.
+    statistics follow them. (With AT_ONCE above 1
+    several memories pass at once, on a GPU, through as many stacked copies of the network.) Deviation: a memory that is
+    not full is averaged over what it holds (theirs over its empty slots too); batch norm then sees its samples repeated
+    as evenly as possible.
     """
 
     Hyper = GEMHyper
@@ -74,7 +75,7 @@ class GEM(Learner):
 
     def past_gradients(self, weights: Sequence[Tensor]) -> Tensor:
         """g_k of every earlier task, a row each."""
-        if stacks(self.net):
+        if AT_ONCE > 1 and stacks(self.net):
             parts = [self.past[i : i + AT_ONCE] for i in range(0, len(self.past), AT_ONCE)]
             return torch.cat([self.gradients_at_once(part) for part in parts])
         return torch.stack([flatten(gradients(self.memory_loss((s,)), weights)) for s in self.past])

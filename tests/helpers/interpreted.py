@@ -20,7 +20,9 @@ def interpreted(file: str, check: str, *args: int) -> None:
         getattr(importlib.import_module(name), check)(*args)
         return
     paths = [str(here), str(Path(__file__).parent)]
-    script = f"import sys; sys.path[:0] = {paths!r}; import {name}; {name}.{check}(*{args})"
+    script = (
+        f"import sys; sys.path[:0] = {paths!r}; import bounds; bounds.watch(); import {name}; {name}.{check}(*{args})"
+    )
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -255,7 +255,7 @@ def forward_training(
     (k, c, r, _), (h, v, p, q) = w.shape[-4:], _shape(x, w, stride, pad)
     layers, step = stack_of(w)
     y = new(len(x), k, p, q, x)
-    mean, rstd = torch.empty(2, max(2, layers), k, device=x.device)
+    mean, rstd = torch.empty(2, layers + 1, k, device=x.device)  # of two groups, or of layers; and none is the last row
     tiles = _tiles(k)
     count = sum(cdiv(size * p * q, tiles["BM"]) for size in sizes)
     moments = torch.empty(layers * count, 2, k, device=x.device)
