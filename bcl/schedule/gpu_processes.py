@@ -20,7 +20,9 @@ from bcl.schedule.queue import Outcomes
 from bcl.schedule.workers import in_processes
 
 MOST = 8  # processes, unless more are asked for
-WORTH_CUTTING = 15.0  # seconds of all runs: to start a process takes some of them
+FEW = (
+    10  # runs that are quickest side by side in one process, whatever their methods: bench/records/whole-runs-h200.txt
+)
 
 
 def processes_for(groups: int, workers: int | None = None) -> int:
@@ -30,6 +32,8 @@ def processes_for(groups: int, workers: int | None = None) -> int:
 
 def expected_processes(configs: Sequence[RunConfig], missing: Sequence[int], workers: int | None = None) -> int:
     """The same before anything is measured: a guess where there are more runs of a kind than go together unmeasured."""
+    if len(missing) <= FEW and not workers and len(alike(configs, missing)) == 1:
+        return 1
     found = alike(configs, missing, pace_and_kind)
     return processes_for(sum(len(split_evenly(runs, AT_ONCE)) for runs in found), workers)
 
@@ -40,16 +44,14 @@ def on_gpu(
 ) -> Outcomes:  # fmt: skip
     """Compute runs in processes that share the GPU; in this one where one is enough, or all that is wanted.
 
-    `seconds`: how long every run may take, roughly. With them long groups are cut, so that no process is idle.
+    `seconds`: how long every run may take, roughly. With them a group that others would wait for is cut.
     """
-    even = seconds is not None and sum(seconds[i] for i in missing) > WORTH_CUTTING
-    most = processes_for(len(missing), workers) if even else expected_processes(configs, missing, workers)
-    if most > 1:
+    if expected_processes(configs, missing, workers) > 1:
         jobs = groups_by_kind(configs, missing, options.stop, measured_apart)
-        if even and seconds is not None:
-            jobs = evened(jobs, seconds, most)
         processes = processes_for(len(jobs), workers)
         if processes > 1:
+            if seconds is not None:
+                jobs = evened(jobs, seconds, processes)
             with shared_gpu():
                 yield from in_processes(configs, jobs, store, options, processes)
             return
@@ -57,8 +59,8 @@ def on_gpu(
 
 
 def evened(jobs: Sequence[Sequence[int]], seconds: Sequence[float], processes: int) -> list[list[int]]:
-    """Cut the longest group in two as long as a process would have none, or the group is more than twice a process's
-    share of all work: side by side, runs take less than one after another. The longest first."""
+    """Cut the longest group in two as long as it is more than twice a process's share of all work: side by side, runs
+    take less than one after another. The longest first."""
 
     def length(job: Sequence[int]) -> float:
         return sum(seconds[i] for i in job)
@@ -67,7 +69,7 @@ def evened(jobs: Sequence[Sequence[int]], seconds: Sequence[float], processes: i
     share = sum(map(length, parts)) / processes
     while any(len(job) > 1 for job in parts):
         longest = max((job for job in parts if len(job) > 1), key=length)
-        if len(parts) >= processes and length(longest) <= 2 * share:
+        if length(longest) <= 2 * share:
             break
         at, middle = parts.index(longest), len(longest) // 2
         parts[at : at + 1] = [longest[:middle], longest[middle:]]

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 import triton.runtime.interpreter as interpreter
 
-
 BY_ADDRESS = "_update"  # a kernel that is given a table of addresses
 
 

@@ -49,7 +49,8 @@ def test_how_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes_for(20) == 1
     monkeypatch.setattr(gpu_processes, "cores", lambda: 16)
     configs = [config(name, seed, "cuda") for seed in range(5) for name in ("er", "agem")]
-    assert expected_processes(configs, range(10)) == 2
+    assert expected_processes(configs, range(10)) == 1, "few runs are quickest side by side"
+    assert expected_processes(configs, range(10), workers=8) == 2
     assert expected_processes(configs, range(0, 10, 2)) == 1
     assert expected_processes(configs * 2, range(20)) == 4
 
@@ -83,7 +84,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) -> None:
     configs = [config(name, seed, "cuda") for seed in range(3) for name in ("er", "agem", "finetune")]
     store = RunStore(tmp_path)
-    list(on_gpu(configs, range(1, 9), store, RunOptions(), None))
+    list(on_gpu(configs, range(1, 9), store, RunOptions(), 8))
     assert paths == ["shared", ([[1, 4, 7], [2, 5, 8], [3, 6]], 3), "ended"]
     paths.clear()
     list(on_gpu(configs, range(9), store, RunOptions(), 2))
@@ -94,21 +95,18 @@ def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) ->
     assert paths == [list(range(9)), [0, 3, 6]], "in this process"
 
 
-def test_long_groups_are_cut_so_that_no_process_is_idle(paths: list[Any], tmp_path: Path) -> None:
-    assert evened([[0, 1, 2, 3, 4]], [1.0] * 5, 5) == [[0], [1], [2], [3], [4]]
-    assert evened([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [1.0] * 10, 8)[:2] == [[5, 6], [8, 9]], "the longest first"
+def test_a_group_that_others_would_wait_for_is_cut(paths: list[Any], tmp_path: Path) -> None:
+    assert evened([[0], [1, 2], [3]], [1.0] * 4, 3) == [[1, 2], [0], [3]], "the longest first"
     assert evened([[0, 1], [2], [3], [4]], [6.0, 6.0, 1.0, 1.0, 1.0], 3) == [[0], [1], [2], [3], [4]], (
         "more than its share"
     )
     assert evened([[0, 1], [2, 3]], [1.0] * 4, 2) == [[0, 1], [2, 3]], "nothing to gain"
-    configs = [config("er", seed, "cuda") for seed in range(5)]
-    store = RunStore(tmp_path)
-    list(on_gpu(configs, range(5), store, RunOptions(), None, [30.0] * 5))
-    assert paths == ["shared", ([[0], [1], [2], [3], [4]], 5), "ended"]
+    configs = [config(name, seed, "cuda") for name in ("er", "agem", "finetune") for seed in range(4)]
+    list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None, [9.0] * 4 + [1.0] * 8))
+    assert paths == ["shared", ([[0, 1], [2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], 3), "ended"]
     paths.clear()
-    list(on_gpu(configs, range(5), store, RunOptions(), None, [0.5] * 5))
-    list(on_gpu(configs, range(5), store, RunOptions(), 1, [30.0] * 5))
-    assert paths == [list(range(5))] * 2, "too short, or one process alone is wanted"
+    list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None))
+    assert paths[1] == ([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], 3), "nothing is known of them"
 
 
 def test_more_runs_of_a_kind_than_five_are_measured(

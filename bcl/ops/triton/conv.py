@@ -17,12 +17,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.ops.triton import conv_library
 from bcl.ops.triton.launch import cdiv, launch
 from bcl.ops.triton.products import product
 from bcl.ops.triton.relu import rectified
 from bcl.ops.triton.statistics import combine_moments
-
-WIDE = 64  # a network of full width has a multiple of so many channels, a reduced one has not
 
 
 @triton.jit
@@ -200,7 +199,7 @@ def _to_weight(
 def _tiles(channels: int) -> dict[str, int]:
     """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps.
     Networks of full width have enough of both."""
-    if channels % WIDE == 0:
+    if channels % conv_library.WIDE == 0:
         sizes = 128, 64, 32
     else:
         sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
@@ -289,38 +288,14 @@ def backward(
     dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str, needed: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """The gradients of a convolution's input x and weights w, as needed."""
-    quicker = _quicker_by_library(w, stride, precision)
+    quicker = conv_library.is_quicker(w, stride, precision)
     library = needed[0] and quicker[0], needed[1] and quicker[1]
-    dx, dw = _backward_by_library(dy, x, w, stride, pad, library) if any(library) else (None, None)
+    dx, dw = conv_library.backward(dy, x, w, stride, pad, library) if any(library) else (None, None)
     if needed[0] and dx is None:
         dx = to_input(dy, w, x, stride, pad, precision)
     if needed[1] and dw is None:
         dw = to_weight(dy, x, w, stride, pad, arrivals, precision)
     return dx, dw
-
-
-def _quicker_by_library(w: Tensor, stride: int, precision: str) -> tuple[bool, bool]:
-    """Whether cuDNN's gradients of input and weights are the quicker ones, as bench/convolutions.py finds on an H200:
-    in networks of full width. In float32, where both are slower, its gradient of the input is not."""
-    if w.dim() == 5 or len(w) % WIDE or w.shape[1] % WIDE or w.shape[2] == 1 or precision == "bf16":
-        return False, False
-    return precision == "tf32", precision == "tf32" or stride == 1
-
-
-def _backward_by_library(
-    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, needed: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """By cuDNN, which has to choose its way by shapes alone and to add in a fixed order: the same digits every time."""
-    settings = torch.backends.cudnn
-    before = settings.benchmark, settings.deterministic
-    settings.benchmark, settings.deterministic = False, True
-    try:
-        dx, dw, _ = torch.ops.aten.convolution_backward(
-            dy, x, w, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, [*needed, False]
-        )
-    finally:
-        settings.benchmark, settings.deterministic = before
-    return dx, None if dw is None else channels_last(dw)
 
 
 def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision: str) -> Tensor:
