@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from bcl.engine.position import Interrupted
@@ -17,7 +19,9 @@ from bcl.schedule.gpu_groups import AT_ONCE, alike, groups_by_kind, in_groups, m
 from bcl.schedule.group_size import Choice, split_evenly
 from bcl.schedule.mps import shared_gpu
 from bcl.schedule.queue import Outcomes
-from bcl.schedule.workers import in_processes
+from bcl.schedule.workers import WorkerLost, in_processes
+
+log = logging.getLogger("bcl")
 
 MOST = 8  # processes, unless more are asked for
 FEW = (
@@ -52,10 +56,26 @@ def on_gpu(
         if processes > 1:
             if seconds is not None:
                 jobs = evened(jobs, seconds, processes)
-            with shared_gpu():
-                yield from in_processes(configs, jobs, store, options, processes)
+            yield from _shared(configs, jobs, store, options, processes)
             return
     yield from in_groups(configs, missing, store, options)
+
+
+def _shared(
+    configs: Sequence[RunConfig], jobs: Sequence[Sequence[int]], store: RunStore, options: RunOptions, processes: int
+) -> Outcomes:
+    """Processes that share the GPU share its faults too: one that reads where it must not ends the others with it. So
+    what fails by the GPU is tried once more, by itself."""
+    again = []
+    with shared_gpu() as shared:
+        for i, outcome in in_processes(configs, jobs, store, options, processes):
+            if shared and (isinstance(outcome, WorkerLost) or "CUDA error" in str(outcome)[:200]):
+                again.append(i)
+            else:
+                yield i, outcome
+    if again:
+        log.warning("%d runs failed on the GPU that they shared with others: each is tried again by itself", len(again))
+        yield from in_processes(configs, [[i] for i in again], store, replace(options, resume=True), 1)
 
 
 def evened(jobs: Sequence[Sequence[int]], seconds: Sequence[float], processes: int) -> list[list[int]]:

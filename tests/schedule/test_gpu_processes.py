@@ -109,6 +109,27 @@ def test_a_group_that_others_would_wait_for_is_cut(paths: list[Any], tmp_path: P
     assert paths[1] == ([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], 3), "nothing is known of them"
 
 
+def test_what_fails_by_a_shared_gpu_is_tried_again_by_itself(
+    paths: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def processes(_: Any, jobs: list[list[int]], store: Any, options: RunOptions, number: int) -> Iterator[Any]:
+        calls.append((jobs, options.resume, number))
+        for i in (i for job in jobs for i in job):
+            first = len(calls) == 1
+            lost = {0: WorkerLost("gone"), 5: RuntimeError("AcceleratorError: CUDA error: illegal")} if first else {}
+            yield i, lost.get(i, ValueError("its own fault") if i == 7 else "a result")
+
+    monkeypatch.setattr(gpu_processes, "in_processes", processes)
+    configs = [config(name, seed, "cuda") for name in ("er", "agem", "finetune") for seed in range(4)]
+    outcomes = list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None))
+    assert [call[0] for call in calls[1:]] == [[[0], [5]]]
+    assert calls[1][1:] == (True, 1)
+    assert sorted(i for i, _ in outcomes) == list(range(12)), "an outcome each"
+    assert [i for i, outcome in outcomes if outcome != "a result"] == [7]
+
+
 def test_more_runs_of_a_kind_than_five_are_measured(
     paths: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
