@@ -238,7 +238,9 @@ def _reports(wanted: bool) -> Iterator[Path]:
         page = out / "report.html"
         if wanted:
             words = ["report", str(suite.relative_to(ROOT)), "-o", str(page), "--tables", str(out / "tables")]
-            subprocess.run([sys.executable, "-m", "bcl", *words], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+            done = subprocess.run([sys.executable, "-m", "bcl", *words], cwd=ROOT, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"bcl {' '.join(words)}: {done.stderr}")
         else:
             page.touch()
         yield from (path for path in sorted(out.rglob("*")) if path.is_file())
