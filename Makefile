@@ -12,6 +12,7 @@ test: $(VENV)/.ready-for-tests lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 coverage: $(VENV)/.ready-for-tests
+	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
 	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term-missing:skip-covered
 
 site: $(VENV)/.ready-for-site
