@@ -99,6 +99,17 @@ def test_it_is_part_of_suites_and_timed(capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(capsys.readouterr().out)["rows"][0]["method"] == "own_method_of_mine:Mine"
 
 
+def test_a_report_imports_no_method_that_a_store_names(here: Path, run: Run) -> None:
+    words = ["run", "split-digits", "own_method_of_mine:Mine", "--seed", "0", *QUICK, "--out", "store"]
+    assert run(*words).returncode == 0
+    (here / "own_method_of_mine.py").write_text("open('imported', 'w')")
+    sys.modules.pop("own_method_of_mine")
+    assert run("report", "store").returncode == 0
+    assert not (here / "imported").exists()
+    run(*words)
+    assert (here / "imported").exists(), "a run imports it: this test can tell"
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_error_in_it_names_its_line(run: Run, workers: str) -> None:
     line = (
