@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import html
+import importlib
 import json
 import posixpath
 import re
@@ -127,13 +128,37 @@ def _reference() -> dict[str, Any]:
     }
 
 
+def _documented() -> Iterator[Any]:
+    """What the pages of docs/reference show: objects, and the public names of modules."""
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        for path in re.findall(r"^::: ([\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            yield from _objects(path)
+
+
+def _objects(path: str) -> list[Any]:
+    """A module's own names, or the one object that a path leads to."""
+    home, _, name = path.rpartition(".")
+    try:
+        module = importlib.import_module(path)
+    except ModuleNotFoundError:
+        return [getattr(importlib.import_module(home), name)]
+    own = (n for n, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return [getattr(module, n) for n in getattr(module, "__all__", own)]
+
+
 def _package_page() -> str:
-    """What `import bcl` offers, each name with a link to its documentation."""
-    rows = []
+    """What `import bcl` offers, each name with a link to its documentation, which is here if it is nowhere else."""
+    rows, further, shown = [], [], list(_documented())
     for name in bcl._HOMES:
-        found = getattr(bcl, name)
+        try:
+            found = getattr(bcl, name)
+        except ImportError as error:  # of an extra
+            rows.append(f"| `bcl.{name}` | with `{error.name}` installed |")
+            continue
         path, summary = f"{found.__module__}.{found.__qualname__}", (found.__doc__ or "").strip().splitlines()[0]
-        link = f"(learners.md#{path})" if path.replace(f".{name}", f":{name}") in METHODS.values() else f"[{path}]"
+        is_method = path.replace(f".{name}", f":{name}") in METHODS.values()
+        link = f"(learners.md#{path})" if is_method else f"[{path}]"
+        further += [] if is_method or any(found is other for other in shown) else ["", f"::: {path}"]
         rows.append(f"| [`bcl.{name}`]{link} | {_cell(summary)} |")
     return "\n".join(
         [
@@ -145,6 +170,7 @@ def _package_page() -> str:
             "| name | what it is |",
             "|---|---|",
             *rows,
+            *further,
         ]
     )
 
