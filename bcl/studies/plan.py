@@ -14,6 +14,7 @@ from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
 from bcl.runs.config import RunConfig
 from bcl.runs.result import checksum
 from bcl.runs.store import RunStore
+from bcl.runs.yaml_text import read_yaml
 from bcl.streams import benchmark as find_benchmark
 from bcl.studies.suite import Line, Suite
 
@@ -115,7 +116,7 @@ def read_record(root: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path.read_text(encoding="utf-8"))
         for line in content["lines"]:
             for key in ("group", "label", "benchmark", "scenario", "method", "settings", "seeds", "problem", "runs"):
                 line[key]
@@ -123,7 +124,7 @@ def read_record(root: Path) -> dict[str, Any] | None:
             content[key]
         if content.get("checksum", found := checksum(content)) != found:
             raise ValueError("its content does not match its checksum")
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise DamagedFileError(f"{path} is damaged ({reason}); `bcl suite run` writes it anew") from error
     return dict(content)

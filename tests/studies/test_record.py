@@ -34,7 +34,7 @@ def test_another_digit_is_noticed(record: Path, old: str, new: str) -> None:
     text = record.read_text()
     assert old in text
     record.write_text(text.replace(old, new, 1))
-    with pytest.raises(DamagedFileError, match="does not match its checksum.*writes it anew"):
+    with pytest.raises(DamagedFileError, match=r"does not match its checksum.*writes it anew"):
         read_record(record.parent)
 
 
