@@ -154,7 +154,7 @@ class RunStore:
             return str(error)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return "its error.json is unreadable"
 
     def note(self, config: RunConfig, event: str, **more: Any) -> None:

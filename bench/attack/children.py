@@ -66,6 +66,8 @@ def ask(
 def fork(work: Callable[[], int], where: Path, *, after: float | None = None, whole: bool = True) -> Said:
     """Do something in a child; what it printed, and how it ended."""
     out, err = where / f".out-{os.getpid()}", where / f".err-{os.getpid()}"
+    for path in (out, err):
+        path.write_bytes(b"")  # here, as the child may be killed before it gets to that
     began = time.monotonic()
     child = os.fork()
     if child == 0:

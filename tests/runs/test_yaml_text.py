@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bcl.cli import main
 from bcl.errors import DamagedFileError, InputError, UserError
 from bcl.runs import presets
 from bcl.runs.yaml_text import read_yaml
@@ -38,6 +39,12 @@ def test_it_is_one_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     presets.OWN.write_text(text)
     with pytest.raises(DamagedFileError):
         presets.preset("split-digits", "task", "task", "er")
+
+
+def test_more_seeds_than_can_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["run", "split-digits", "er"], ["suite", "run", "digits"], ["tune", "split-digits", "er"]):
+        assert main([*words, "--seeds", "1000000000"]) == 2
+        assert capsys.readouterr().err == "bcl: seeds must be at most 100,000, not 1,000,000,000\n"
 
 
 def test_what_aliases_repeat_within_measure_is_read() -> None:
