@@ -74,19 +74,19 @@ def test_a_reservoir_is_full_as_soon_as_it_can_be(batches: list[tuple[int, int]]
     assert int(memory.seen) == total
 
 
-@settings(max_examples=10)
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 10**6))
+@settings(max_examples=4)
+@given(st.integers(1, 4), st.integers(2, 6), st.integers(0, 10**6))
 def test_a_reservoir_keeps_early_and_late_samples_alike(slots: int, size: int, seed: int) -> None:
-    """Of 400 streams of twelve samples, every sample is in about 400 slots / 12 memories, whatever the batches are."""
+    """Of 150 streams of twelve samples, every sample is in about 150 slots / 12 memories, whatever the batches are."""
     kept: Counter[int] = Counter()
     random = Random(seed)
-    for _ in range(400):
+    for _ in range(150):
         memory = ReservoirMemory(slots, (1,), torch.float32)
         for x, y, t in numbered([(0, size)] * (12 // size)):
             memory.write(x, y, t, random)
         kept.update(n for n, _, _ in contents(memory))
     number = 12 // size * size
-    expected = 400 * min(1, slots / number)
+    expected = 150 * min(1, slots / number)
     assert all(abs(kept[n] - expected) <= 5 * expected**0.5 for n in range(number))
 
 
