@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Something the user can put right; the message says how."""
+    """Something the user can put right; the message says how, on one line, whatever the names in it are made of."""
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() else "?" for c in " ".join(map(str, self.args)))
 
 
 class InputError(UserError, ValueError):
@@ -16,9 +19,6 @@ class InputError(UserError, ValueError):
 
 class UnknownNameError(UserError, KeyError):
     """A name that does not exist; the message lists those that do."""
-
-    def __str__(self) -> str:  # KeyError would quote the message
-        return str(self.args[0])
 
 
 class MissingDataError(UserError, FileNotFoundError):
@@ -48,7 +48,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     >>> print(unknown("method", "bcl-daul", ["er", "bcl-dual", "bcl-single"]))
     unknown method 'bcl-daul'; did you mean bcl-dual or bcl-single? (known: er, bcl-dual, bcl-single)
     """
-    names = list(known)
+    names, name = list(known), " ".join(str(name).split())  # it may be anything, and the error is one line
     near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return UnknownNameError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")

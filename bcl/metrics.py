@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bcl.errors import InputError, first_line
+
 Matrix = Sequence[Sequence[float]]
 
 
@@ -19,7 +21,7 @@ def average_accuracy(a: Matrix) -> float:
     >>> average_accuracy([[90.0, 10.0], [70.0, 80.0]])
     75.0
     """
-    return float(np.mean(a[-1]))
+    return float(np.mean(_matrix(a)[-1]))
 
 
 def forgetting(a: Matrix) -> float | None:
@@ -55,7 +57,10 @@ def forward_transfer(a: Matrix, before: Sequence[float] | None) -> float | None:
     m = _square(a)
     if m is None or before is None:
         return None
-    return float(np.mean(np.diag(m, 1) - np.asarray(before)[1:])) if len(m) > 1 else 0.0
+    b = _numbers(before, 1, "the accuracies of the untrained network are a number per task")
+    if len(b) != len(m):
+        raise InputError(f"{len(m)} tasks need as many accuracies of the untrained network, not {len(b)}")
+    return float(np.mean(np.diag(m, 1) - b[1:])) if len(m) > 1 else 0.0
 
 
 def anytime_accuracy(a: Matrix) -> float | None:
@@ -77,7 +82,19 @@ def all_metrics(a: Matrix, before: Sequence[float] | None = None) -> dict[str, f
 
 def _square(a: Matrix) -> np.ndarray[Any, Any] | None:
     """The matrix, or None where rows are missing: an offline learner is measured at its end alone."""
-    m = np.asarray(a, dtype=float)
-    if m.ndim != 2 or m.size == 0:
-        raise ValueError("an accuracy matrix has a row per task learnt and a column per task")
+    m = _matrix(a)
     return m if m.shape[0] == m.shape[1] else None
+
+
+def _matrix(a: Matrix) -> np.ndarray[Any, Any]:
+    return _numbers(a, 2, "an accuracy matrix has a row per task learnt and a column per task")
+
+
+def _numbers(values: Any, dimensions: int, what: str) -> np.ndarray[Any, Any]:
+    try:
+        found = np.asarray(values, dtype=float)
+    except Exception as error:  # of text, objects, rows of unequal length
+        raise InputError(f"{what}: {first_line(error)}") from None
+    if found.ndim != dimensions or found.size == 0:
+        raise InputError(f"{what}, not an array of shape {found.shape}")
+    return found

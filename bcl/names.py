@@ -1,4 +1,4 @@
-"""Names of the user's as names of files."""
+"""Names of the user's as names of files, and as text on a line."""
 
 from __future__ import annotations
 
@@ -12,3 +12,12 @@ def slug(name: str) -> str:
     ('folder-my-photos', 'mean_teacher-MeanTeacher', 'der++')
     """
     return re.sub(r"[^\w.+-]", "-", name)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A name within a line: white space is one space, and what no page can show is a question mark.
+
+    >>> printable("a\\n  b\\x1b[31m")
+    'a b?[31m'
+    """
+    return "".join(c if c.isprintable() or c in keep else "?" for c in re.sub(rf"[^\S{keep}]+", " ", text))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bcl.errors import InputError
 from bcl.metrics import (
     all_metrics,
     anytime_accuracy,
@@ -61,3 +62,16 @@ def test_forward_transfer_needs_the_untrained_network():
 def test_what_is_no_matrix_is_refused(matrix):
     with pytest.raises(ValueError, match="accuracy matrix"):
         forgetting(matrix)
+
+
+@pytest.mark.parametrize("matrix", [[], [[]], 3, [[1.0, "a"]], [[1.0], [1.0, 2.0]], None])
+@pytest.mark.parametrize("measure", [average_accuracy, all_metrics])
+def test_a_matrix_that_is_none_is_one_line(matrix, measure):
+    with pytest.raises(InputError, match="accuracy matrix"):
+        measure(matrix)
+
+
+@pytest.mark.parametrize("before", [[1.0], [[1.0, 2.0, 3.0]], ["a", "b", "c"]])
+def test_accuracies_of_the_untrained_network_are_one_per_task(before):
+    with pytest.raises(InputError, match="untrained network"):
+        forward_transfer(THREE, before)

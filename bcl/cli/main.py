@@ -17,6 +17,7 @@ from bcl import __version__
 from bcl.cli.check import check
 from bcl.cli.data import app as data_app
 from bcl.cli.options import Json
+from bcl.cli.outlets import deliver, is_of_an_outlet, outlets
 from bcl.cli.progress import progress
 from bcl.cli.report import report
 from bcl.cli.run import demo, run
@@ -28,6 +29,7 @@ from bcl.errors import UserError, unknown
 from bcl.loading import authors_line, describe
 
 STOPPED = 130  # the exit code after Ctrl-C
+UNDELIVERED = "cannot write to standard output"
 app = typer.Typer(
     help="Online continual learning: BCL, its rivals, its benchmarks, its tables.",
     no_args_is_help=True,
@@ -83,8 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or bool(os.environ.get("BCL_DEBUG"))
     words = [word for word in words if word != "--debug"]
-    with _shown(), _signals() as received:
+    with outlets(), _shown(), _signals() as received:
         code = _outcome(words, debug)
+        reason = deliver()
+        if reason and code == 0:
+            code = _fail(f"{UNDELIVERED}: {reason}", 1)
     return 128 + received[0] if code == STOPPED and received else code
 
 
@@ -98,10 +103,10 @@ def _outcome(words: list[str], debug: bool) -> int:
         if debug:
             raise
         return _fail(str(error), 2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except Exception as error:
+        if is_of_an_outlet(error):
+            deliver()
+            return 1 if isinstance(error, BrokenPipeError) else _fail(f"{UNDELIVERED}: {error.strerror}", 1)
         if type(error).__name__ in ("Abort", "Stopped"):
             return _fail(_stopped(words), 128 + getattr(error, "signal", signal.SIGINT))
         if not debug and hasattr(error, "exit_code"):

@@ -10,13 +10,16 @@ import typer
 
 from bcl.errors import InputError, unknown
 
+MOST = 100_000
 DEVICES = ("auto", "cpu", "cuda")
 
 
 def count(parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """At least 1, where it is given."""
+    """At least 1, and no more than can be meant, where it is given."""
     if value is not None and value < 1:
         raise InputError(f"{parameter.name} must be at least 1, not {value}")
+    if value is not None and value > MOST:
+        raise InputError(f"{parameter.name} must be at most {MOST:,}, not {value:,}")
     return value
 
 

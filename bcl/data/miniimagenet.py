@@ -92,4 +92,6 @@ def _cut(source: Source, classes: dict[str, list[str]], spec: SetSpec) -> Tree:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    """Text, and numbers by their length and then their digits: as numbers, however long they are."""
+    parts = [(part, part.lstrip("0")) for part in re.split(r"([0-9]+)", name)]
+    return [(len(digits), digits) if part.isascii() and part.isdigit() else (-1, part) for part, digits in parts]

@@ -137,7 +137,7 @@ def _remove_leftovers(parent: Path) -> None:
     for path in parent.glob(f"{PREFIX}{socket.gethostname()}-*"):
         words = path.name.removeprefix(f"{PREFIX}{socket.gethostname()}-").split("-")
         moved_aside = path.name.endswith(".old")  # perhaps the only copy of an entry: never delete it
-        if words[0].isdigit() and not moved_aside and not _alive(int(words[0])):
+        if words[0].isdecimal() and not moved_aside and not _alive(int(words[0])):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -32,6 +32,8 @@ def write_atomically(path: Path_, data: bytes) -> None:
     path = Path(path)
     temporary = None
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe would be replaced, and be gone for all
+            raise StorageError(f"cannot write {path}: it is not a file; choose another place")
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -39,11 +41,13 @@ def write_atomically(path: Path_, data: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
+    except StorageError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
         raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; choose another place or free some space"
+            f"cannot write {path}: {getattr(error, 'strerror', '') or error}; choose another place or free some space"
         ) from error
 
 
@@ -133,8 +137,8 @@ def read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Any]]:
     path = Path(path)
-    if not path.is_file():
-        raise MissingDataError(f"{path} does not exist")
+    if not os.path.isfile(path):  # False for a name that no file can have, where pathlib's would raise
+        raise MissingDataError(f"{path} does not exist, or is no file")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 import torch
@@ -20,7 +19,7 @@ from bcl.engine.position import Interrupted, Position
 from bcl.engine.writer import Write, Writer
 from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
-from bcl.nets import couples_samples
+from bcl.nets import why_not_alone
 from bcl.ops.layers import compile_ahead
 from bcl.streams import Stream
 
@@ -52,20 +51,12 @@ def check_last_batch(member: Member) -> None:
     nothing but the samples) cannot learn from a single one."""
     net, setting = member.learner.net, member.stream.setting
     alone = next((n for n in member.lengths if n % setting.batch_size == 1), None)
-    if alone is None or not couples_samples(net):
-        return
-    weight = next(net.parameters())
-    try:
-        with torch.no_grad():
-            deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=weight.dtype))
-    except ValueError as error:
+    if alone is not None and (reason := why_not_alone(net, setting.shape)):
         remedy = "choose other --samples" if member.learner.is_upper_bound else f"leave it out: --samples {alone - 1}"
         raise InputError(
-            f"{type(net).__name__} cannot learn from one sample alone ({first_line(error)}), which {alone} samples in "
+            f"{type(net).__name__} cannot learn from one sample alone ({reason}), which {alone} samples in "
             f"mini-batches of {setting.batch_size} end with; {remedy}"
-        ) from error
-    except Exception:  # it cannot be copied, or not be asked like this: the run will show what it can do
-        return
+        )
 
 
 class Loop:

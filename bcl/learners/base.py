@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
+from bcl.learners.alone import all_or_nothing
 from bcl.learners.hyper import HyperParameters
 from bcl.learners.inputs import check_labels, check_samples, check_task
 from bcl.learners.passes import Passes
@@ -31,7 +33,7 @@ class Learner(Passes):
     A step can be captured: shapes are fixed, nothing reads a value back to Python, and what Python decides (which
     task it is, whether there is a past to replay) changes at task boundaries alone.
 
-    Threads may share a learner: `observe`, `predict`, `bcl.save` and `bcl.load` wait for each other.
+    Threads may share a learner: `observe`, `predict`, `bcl.save`, `bcl.load` and `deepcopy` wait for each other.
 
     >>> from bcl.ops.losses import cross_entropy
     >>> class Plain(Learner):
@@ -81,8 +83,9 @@ class Learner(Passes):
         with self.lock:
             x, y = self.check(x, y, t)
             t = int(t)
-            self.enter(t)
-            return self.step(x, y, t)
+            with all_or_nothing(self, x):
+                self.enter(t)
+                return self.step(x, y, t)
 
     @torch.no_grad()
     def predict(self, x: Any, t: int | None = None) -> Tensor:
@@ -179,6 +182,12 @@ class Learner(Passes):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.lock = RLock()  # a copy has its own
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Learner:
+        with self.lock:
+            made = memo[id(self)] = type(self).__new__(type(self))
+            made.__setstate__(deepcopy(self.__getstate__(), memo))
+            return made
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor([self.task, *self.seen])

@@ -49,6 +49,12 @@ def check_labels(labels: Any, x: Tensor, t: int, setting: Setting) -> Tensor:
 
 def _tensor(what: str, values: Any, device: torch.device) -> Tensor:
     try:
-        return torch.as_tensor(values, device=device)
-    except (TypeError, ValueError) as error:  # text, objects, rows of unequal length
+        made = torch.as_tensor(values, device=device)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # of text, objects, rows of unequal length, a tensor without data
         raise InputError(f"{what} must be a tensor or an array of numbers: {first_line(error)}") from None
+    if made.is_nested or made.layout != torch.strided or made.is_quantized or made.is_complex():
+        kind = "nested" if made.is_nested else f"{made.layout} {made.dtype}".replace("torch.", "")
+        raise InputError(f"{what} must be a dense tensor of real numbers, not {kind}")
+    return made

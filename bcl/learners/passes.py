@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import InputError
 from bcl.memory import Samples
-from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start
+from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start, why_not_alone
 from bcl.ops.layers import batch_groups
 from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
@@ -142,6 +142,7 @@ class Passes(nn.Module):
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None
+        self._alone: str | None = None
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -160,6 +161,12 @@ class Passes(nn.Module):
         if self._coupling is None:
             self._coupling = couples_samples(self.net), groups_samples(self.net)
         return self._coupling
+
+    def why_not_alone(self) -> str:
+        """Why the network cannot learn from a single sample; empty where it can."""
+        if self._alone is None:
+            self._alone = why_not_alone(self.net, self.setting.shape)
+        return self._alone
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         self.forget_tensors()  # it may put other tensors in their place

@@ -3,7 +3,7 @@
 from bcl.nets.build import NETS, build
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
-from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, stacks
+from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, stacks, why_not_alone
 from bcl.nets.resnet import ResNet18
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "reveal",
     "stacks",
     "visible_at_start",
+    "why_not_alone",
 ]

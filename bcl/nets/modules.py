@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from bcl.errors import first_line
 from bcl.ops.layers import batch_norm, stacking_pays
 
 
@@ -69,6 +71,22 @@ def couples_samples(net: nn.Module) -> bool:
     Batch norm does; torch's other modules and this package's do not. A module of unknown making is taken to.
     """
     return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
+
+
+def why_not_alone(net: nn.Module, shape: Sequence[int]) -> str:
+    """Why a network cannot learn from a single sample: it has a batch norm over nothing but the samples, most often.
+    Empty where it can, or cannot be asked."""
+    if not couples_samples(net):
+        return ""
+    weight = next(net.parameters())
+    try:
+        with torch.no_grad():
+            deepcopy(net).train()(torch.zeros(1, *shape, device=weight.device, dtype=weight.dtype))
+    except ValueError as error:
+        return first_line(error)
+    except Exception:  # it cannot be copied, or not be asked like this: a run will show what it can do
+        return ""
+    return ""
 
 
 def groups_samples(net: nn.Module) -> bool:

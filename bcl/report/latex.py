@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from bcl.names import printable
 from bcl.report.sheet import Cell, Sheet
 
 LITERAL = {
@@ -53,4 +53,4 @@ def escape(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    return re.sub(r"[^\S\u00a0]+", " ", text)  # all white space but the one that does not break
+    return printable(text, keep="\u00a0")  # the white space that does not break stays

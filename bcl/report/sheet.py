@@ -11,6 +11,7 @@ from typing import Any
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import StorageError
+from bcl.names import printable
 from bcl.report.formatting import NOTHING
 
 
@@ -81,7 +82,7 @@ def plain(text: str) -> str:
     """Text that Markdown takes literally, on one line."""
     for character in "\\|<>*_`[]":
         text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
+    return printable(text).strip()
 
 
 def csv(sheet: Sheet) -> str:
@@ -100,7 +101,8 @@ def csv(sheet: Sheet) -> str:
 def _csv_value(value: Any) -> Any:
     """No text is a formula: a spreadsheet would run what begins with one of these characters."""
     if isinstance(value, str):
-        return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@")) else value
+        text = printable(value)
+        return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text
     return "" if value is None else value
 
 

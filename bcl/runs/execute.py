@@ -15,7 +15,7 @@ from bcl.metrics import all_metrics
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
 from bcl.runs.precision import precision_context, set_precision
-from bcl.runs.result import Result, sealed
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 
 
@@ -141,9 +141,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": config.command,
     }
-    result = sealed(content)
-    store.finish(config, result, at.log)
-    return result
+    return store.finish(config, content, at.log)
 
 
 def _versions(torch_version: str) -> dict[str, str]:

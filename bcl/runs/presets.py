@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from bcl.errors import DamagedFileError, first_line
+from bcl.runs.yaml_text import read_yaml
 
 OWN = Path("runs/hyper.yaml")
 Table = dict[str, dict[str, dict[str, dict[str, Any]]]]  # benchmark -> scenario -> method -> values
@@ -26,8 +27,8 @@ def _packaged() -> Table:
 
 def _tables() -> list[Table]:
     try:
-        own = yaml.safe_load(OWN.read_text(encoding="utf-8")) or {} if OWN.is_file() else {}
-    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        own = read_yaml(OWN.read_text(encoding="utf-8")) or {} if OWN.is_file() else {}
+    except (OSError, ValueError) as error:
         raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
     if not _nested(own, 3):
         raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it")

@@ -55,6 +55,7 @@ class Result(_Required, total=False):
     """One run; accuracies in percent. None: not defined where only the end was measured."""
 
     time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
+    files: dict[str, str]  # SHA-256 of what people read beside it, by name; older results have none
 
 
 def checksum(result: Mapping[str, Any]) -> str:
@@ -88,12 +89,12 @@ def find_results(root: str | os.PathLike[str]) -> tuple[list[Result], list[str]]
     if not root.is_dir():
         raise MissingDataError(f"{root} is not a directory; give one that `bcl run` or `bcl suite run` wrote")
     results, problems = [], []
-    for path in sorted(root.rglob("result.json")):
+    for path in sorted(path for path in root.rglob("result.json") if path.is_file()):
         try:
             results.append(read_result(path))
         except DamagedFileError as error:
             problems.append(str(error))
-    for path in sorted(root.rglob(ARCHIVE)):
+    for path in sorted(path for path in root.rglob(ARCHIVE) if path.is_file()):
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             try:
                 results.append(_parse(line))
@@ -124,10 +125,10 @@ def _parse(text: str, directory: Path | None = None) -> Result:
         if directory is not None:
             if content["id"] != directory.name:
                 raise ValueError(f"it is the result of {content['id']}")
-            _check_beside(content["accuracy_matrix"], directory)
+            _check_beside(content, directory)
     except KeyError as error:
         raise ValueError(f"'{error.args[0]}' is missing") from error
-    except (ValueError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     return cast(Result, content)
 
@@ -154,8 +155,13 @@ def _check(content: Any) -> None:
             raise ValueError(f"its {name} does not follow from its accuracy matrix")
 
 
-def _check_beside(matrix: list[list[float]], directory: Path) -> None:
-    """The files that repeat the matrix for people to read, where they are there."""
+def _check_beside(content: Result, directory: Path) -> None:
+    """The files that people read, where they are there: what was written, and in accord with the matrix."""
+    for name, digest in content.get("files", {}).items():
+        path = directory / name
+        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise ValueError(f"{name} is not what was written beside it")
+    matrix = content["accuracy_matrix"]
     log, table = directory / "log.jsonl", directory / "accuracy.csv"
     after = range(1, len(matrix) + 1) if len(matrix) > 1 else [len(matrix[0])]
     if log.exists():

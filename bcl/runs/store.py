@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -19,8 +20,9 @@ from bcl.engine.checkpoint import digest, read, write_atomically
 from bcl.engine.position import LogEntry
 from bcl.errors import DamagedFileError, StorageError
 from bcl.runs.config import RunConfig
-from bcl.runs.locks import is_held
-from bcl.runs.result import Result, log_lines, matrix_table, read_result
+from bcl.runs.locks import NAME as LOCK
+from bcl.runs.locks import Busy, Lock, is_held
+from bcl.runs.result import Result, log_lines, matrix_table, read_result, sealed
 
 FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
 
@@ -54,9 +56,9 @@ class RunStore:
             where.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot write to {self.root}: {error.strerror}; choose another --out DIR") from error
-        text = yaml.safe_dump(config.to_json(), sort_keys=False, allow_unicode=True)
-        if not (where / "config.yaml").exists():
-            write_atomically(where / "config.yaml", text.encode())
+        path, text = where / "config.yaml", _config_text(config)
+        if not path.is_file() or path.read_bytes() != text:
+            write_atomically(path, text)
         return where
 
     def result(self, config: RunConfig) -> Result | None:
@@ -72,14 +74,19 @@ class RunStore:
             raise DamagedFileError(f"{path} is not of this result; delete {path.parent} and run again")
         return tensors
 
-    def finish(self, config: RunConfig, result: Result, log: Sequence[LogEntry]) -> None:
+    def finish(self, config: RunConfig, content: Mapping[str, Any], log: Sequence[LogEntry]) -> Result:
         """Write the result last: a run is complete when it is there. The checkpoint has then done its work."""
-        where = self.directory(config)
-        table = matrix_table(result["accuracy_matrix"], [entry["after_task"] for entry in log])
-        write_atomically(where / "accuracy.csv", table)
-        write_atomically(where / "log.jsonl", log_lines(log))
+        where = self.create(config)
+        table = matrix_table(content["accuracy_matrix"], [entry["after_task"] for entry in log])
+        beside = {"accuracy.csv": table, "log.jsonl": log_lines(log)}
+        for name, data in beside.items():
+            write_atomically(where / name, data)
+        beside["config.yaml"] = _config_text(config)
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in beside.items()}
+        result = sealed({**content, "files": digests})
         write_atomically(where / "result.json", json.dumps(result, indent=1).encode())
         (where / "checkpoint.safetensors").unlink(missing_ok=True)
+        return result
 
     def adopt(self, config: RunConfig, files: Mapping[str, bytes]) -> None:
         """Take over a run that was computed elsewhere; its result last, as in `finish`."""
@@ -114,6 +121,14 @@ class RunStore:
         for path in (where / "error.json", *where.glob(".*.*")):
             path.unlink(missing_ok=True)
 
+    def settle(self, config: RunConfig) -> None:
+        """Of a complete run: remove what is left where its process was killed just after it wrote the result."""
+        where = self.directory(config)
+        if (where / "checkpoint.safetensors").exists() or (where / LOCK).exists():
+            with contextlib.suppress(Busy, OSError), Lock.acquire(where):
+                self.tidy(config)
+                (where / "checkpoint.safetensors").unlink(missing_ok=True)
+
     def fail(self, config: RunConfig, error: BaseException) -> None:
         """Record why a run failed. Its checkpoint stays."""
         where = self.directory(config)
@@ -139,7 +154,7 @@ class RunStore:
             return str(error)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return "its error.json is unreadable"
 
     def note(self, config: RunConfig, event: str, **more: Any) -> None:
@@ -154,3 +169,7 @@ class RunStore:
         }
         with contextlib.suppress(OSError), open(self.root / "journal.jsonl", "ab", buffering=0) as file:
             file.write((json.dumps(line) + "\n").encode())
+
+
+def _config_text(config: RunConfig) -> bytes:
+    return yaml.safe_dump(config.to_json(), sort_keys=False, allow_unicode=True).encode()

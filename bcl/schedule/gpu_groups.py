@@ -44,11 +44,6 @@ def alike(
     return list(found.values())
 
 
-def groups(configs: Sequence[RunConfig], missing: Sequence[int], at_once: int) -> list[list[int]]:
-    """Runs that go together, at most `at_once` of them."""
-    return [group for runs in alike(configs, missing) for group in split_evenly(runs, at_once)]
-
-
 def groups_by_kind(
     configs: Sequence[RunConfig], missing: Sequence[int], stop: Callable[[], bool], measure: Measure
 ) -> list[list[int]]:

@@ -51,7 +51,7 @@ def _read() -> dict[str, Found]:
     """What the file holds; what is no such thing in it is passed over."""
     try:
         content: Any = json.loads(_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     found = content.items() if isinstance(content, dict) else ()
     return {kind: (value[0], value[1]) for kind, value in found if _is_found(value)}

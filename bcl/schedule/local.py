@@ -76,6 +76,7 @@ def complete(
         try:
             if (found := store.result(config)) is not None:
                 results[i] = found
+                store.settle(config)
                 options.report(i, found["steps"], found["steps"])
         except DamagedFileError as error:
             damaged[i] = error

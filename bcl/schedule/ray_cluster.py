@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -20,12 +21,16 @@ from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, Report, RunOptions
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
-from bcl.schedule.gpu_groups import AT_ONCE, groups
+from bcl.schedule.gpu_groups import AT_ONCE, alike, pace_and_kind
+from bcl.schedule.group_size import split_evenly
 from bcl.schedule.local import OnFailure, Stopped, complete
 from bcl.schedule.queue import PATIENCE, Outcomes, Queue
-from bcl.schedule.ray_task import Job, work
+from bcl.schedule.ray_task import Job, group_size, work
 
 RETRIES = 5  # other nodes that a run is tried on, should its node die
+SAVING = 60.0  # seconds in which tasks that are asked to stop write their checkpoints
+REACHING = 5.0  # seconds in which something must answer at an address
+AGAIN = "the same command goes on"
 
 
 class Board:
@@ -79,9 +84,10 @@ def _schedule(
         return task.options(name=configs[indices[0]].id, **needs).remote(job, runs, board)
 
     queue = Queue([i for i in missing if configs[i].device == "cpu"], configs, store)
-    gpu = groups(configs, [i for i in missing if configs[i].device != "cpu"], AT_ONCE)
-    under_way = {submit(indices): indices for indices in gpu}
+    under_way: dict[Any, Sequence[int]] = {}
     try:
+        for indices in gpu_groups(ray, configs, [i for i in missing if configs[i].device != "cpu"], job):
+            under_way[submit(indices)] = indices
         while under_way or queue.waiting:
             while (i := queue.take()) is not None:
                 under_way[submit([i])] = [i]
@@ -108,10 +114,28 @@ def _schedule(
                             store.fail(configs[i], content)
                         yield i, content
     except KeyboardInterrupt:
+        (Path(job.root) / job.token).unlink(missing_ok=True)  # who sees our store saves, and stops
+        with contextlib.suppress(KeyboardInterrupt, ray.exceptions.RayError):
+            ray.wait(list(under_way), num_returns=len(under_way), timeout=SAVING) if under_way else None
         raise Stopped from None
+    except ray.exceptions.RayError as error:
+        under_way.clear()  # there is nobody to be told
+        raise UserError(f"the Ray cluster is gone: {first_line(error)}; what is done is kept, and {AGAIN}") from error
     finally:
         for reference in under_way:
             ray.cancel(reference)
+
+
+def gpu_groups(ray: Any, configs: Sequence[RunConfig], missing: Sequence[int], job: Job) -> list[list[int]]:
+    """Groups of runs for one GPU each: of one kind, as large as is best, which a node with a GPU knows or measures."""
+    kinds = alike(configs, missing, pace_and_kind)
+    size = ray.remote(group_size).options(num_cpus=1, num_gpus=1, max_retries=RETRIES)
+    asked = {k: size.remote(job, [configs[i] for i in kind]) for k, kind in enumerate(kinds) if len(kind) > AT_ONCE}
+    found = dict.fromkeys(range(len(kinds)), AT_ONCE)
+    for k, reference in asked.items():
+        with contextlib.suppress(ray.exceptions.RayTaskError):  # it could not be measured: no loss, see AT_ONCE
+            found[k] = ray.get(reference)
+    return [group for k, kind in enumerate(kinds) for group in split_evenly(kind, found[k])]
 
 
 def _receive(ray: Any, reference: Any, indices: Sequence[int]) -> list[tuple[int, str, Any]]:
@@ -136,6 +160,8 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         raise InputError("--engine ray needs Ray: pip install 'bcl[ray]'") from None
     own = not ray.is_initialized()
     if own:
+        if address not in (None, "auto", "local"):
+            _reach(str(address))
         how = {"address": address} if address else {"num_cpus": workers or cores(), "include_dashboard": False}
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", **how)
@@ -146,6 +172,18 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     finally:
         if own:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Refuse at once an address at which nothing listens: Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(f"--address is HOST:PORT of a Ray cluster, or auto, not '{address}'")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHING).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(f"nothing answers at {address}: {reason}; `ray start --head` prints the address") from error
 
 
 @contextlib.contextmanager

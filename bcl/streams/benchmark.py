@@ -10,6 +10,7 @@ import numpy as np
 from bcl.data import cache
 from bcl.data.dataset import Array, Dataset, digits
 from bcl.errors import InputError, unknown
+from bcl.streams.kinds import check_seed, is_whole, shown
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
 
@@ -51,21 +52,20 @@ class Benchmark:
         memory: int | None = None,
     ) -> Stream:
         """The stream of one seed: the same call gives the same stream, on every machine."""
-        if part not in PARTS:
+        if str(part) not in PARTS:
             raise unknown("part", part, PARTS)
         available = self.learning_tasks if part == "learn" else self.tuning_tasks
         tasks = available if tasks is None else tasks
-        if not 1 <= tasks <= available:
+        if not is_whole(tasks) or not 1 <= tasks <= available:
             kind = "learning" if part == "learn" else "tuning"
-            raise InputError(f"{self.name} has 1 to {available} {kind} tasks, not {tasks}")
-        if samples is not None and samples < 1:
-            raise InputError(f"samples must be at least 1 per task, not {samples}")
-        if not 0 <= seed < 2**63:
-            raise InputError(f"a seed is a number from 0 to 2^63 - 1, not {seed}")
+            raise InputError(f"{self.name} has 1 to {available} {kind} tasks, not {shown(tasks)}")
+        if samples is not None and (not is_whole(samples) or samples < 1):
+            raise InputError(f"samples must be at least 1 per task, not {shown(samples)}")
+        check_seed(seed)
         dataset = self.load()
         plans = self._plans(dataset, seed, part, tasks, samples)
         scenario = self.scenario if scenario is None else scenario
-        if scenario not in SCENARIOS:
+        if str(scenario) not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
         setting = Setting(
             scenario,

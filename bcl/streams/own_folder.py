@@ -13,7 +13,7 @@ from bcl.data.archive import Directory
 from bcl.data.decode import measure
 from bcl.data.importing import store
 from bcl.data.parsed import SPLITS, from_files
-from bcl.data.source import user_path
+from bcl.data.source import reading, user_path
 from bcl.errors import InputError, MissingDataError
 from bcl.streams.own import check_tasks, number_classes
 
@@ -25,7 +25,7 @@ def cached(path: str, size: str = "") -> str:
     root = user_path(path)
     if not root.is_dir():
         raise MissingDataError(f"{root} is not a directory; folder:PATH needs one with {LAYOUT}")
-    if size and not (size.isdigit() and 1 <= int(size) <= 4096):
+    if size and not (size.isdecimal() and len(size) <= 4 and 1 <= int(size) <= 4096):
         raise InputError(f"size is a number of pixels from 1 to 4096, not {size!r}")
     source = Directory(root)
     entry = f"own/folder-{hashlib.sha256(f'{root.resolve()}?{size}'.encode()).hexdigest()[:16]}"
@@ -62,7 +62,8 @@ def fingerprint(root: Path, names: list[str]) -> str:
     """Names, sizes and times of the files: cheap to see that nothing changed."""
     total = hashlib.sha256()
     for name in names:
-        state = os.stat(root / name)
+        with reading(root / name):
+            state = os.stat(root / name)
         total.update(f"{name}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
     return total.hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bcl.data.dataset import Array, TaskedDataset
-from bcl.errors import InputError
+from bcl.errors import InputError, UserError, first_line
 from bcl.streams.own import OwnBenchmark, finite_float32, from_tasked, number_classes
 
 Triples = Iterable[tuple[Any, Any, Any]]
@@ -75,8 +75,9 @@ def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
     xs: list[Array] = []
     ys: list[Array] = []
     ts: list[Array] = []
-    for x, y, t in triples:
-        x, y = np.asarray(x), np.asarray(y)
+    for x, y, t in _triples(split, triples):
+        if x.dtype.kind not in "fiub":
+            raise InputError(f"{split}: samples must be real numbers, not {x.dtype}")
         if y.ndim == 0:
             x, y = x[None], y[None]
         if y.ndim != 1 or len(x) != len(y) or y.dtype.kind not in "iu":
@@ -85,7 +86,24 @@ def _gather(split: str, triples: Triples) -> tuple[Array, Array, Array]:
             raise InputError(f"{split}: samples of shape {x.shape[1:]} among samples of shape {xs[0].shape[1:]}")
         xs.append(x if x.dtype == np.uint8 else finite_float32(f"{split}: samples", x))
         ys.append(y.astype(np.int64))
-        ts.append(np.full(len(y), int(t)))
+        ts.append(np.full(len(y), t))
     if not xs:
         raise InputError(f"{split}: no samples")
     return np.concatenate(xs), np.concatenate(ys), np.concatenate(ts)
+
+
+def _triples(split: str, triples: Triples) -> Iterator[tuple[Array, Array, int]]:
+    """Samples and labels as arrays, and the task as a number."""
+    try:
+        for x, y, t in triples:
+            yield np.asarray(_plain(x)), np.asarray(_plain(y)), int(t)
+    except UserError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        reason = first_line(error)
+        raise InputError(f"{split}: samples are (x, y, t), arrays or tensors and a task ({reason})") from error
+
+
+def _plain(values: Any) -> Any:
+    """A tensor that is part of a computation, without it."""
+    return values.detach() if hasattr(values, "detach") else values

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bcl.errors import InputError, unknown
+from bcl.streams.kinds import check_kinds
 
 SCENARIOS = ("task", "domain", "class")
 
@@ -28,6 +29,7 @@ class Setting:
     seed: int = 0  # of everything random in the learner
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if self.scenario not in SCENARIOS:
             raise unknown("scenario", self.scenario, SCENARIOS)
         if self.dtype not in ("float32", "uint8"):

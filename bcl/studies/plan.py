@@ -12,7 +12,9 @@ import yaml
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
 from bcl.runs.config import RunConfig
+from bcl.runs.result import checksum
 from bcl.runs.store import RunStore
+from bcl.runs.yaml_text import read_yaml
 from bcl.streams import benchmark as find_benchmark
 from bcl.studies.suite import Line, Suite
 
@@ -103,23 +105,26 @@ def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
         "axis": suite.axis,
         "lines": lines,
     }
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    sealed = {"checksum": checksum(content), **content}  # first, so that it stays where the end is cut off
+    text = yaml.safe_dump(sealed, sort_keys=False, allow_unicode=True, width=120)
     write_atomically(store.root / RECORD, (HEAD + text).encode())
 
 
 def read_record(root: Path) -> dict[str, Any] | None:
-    """The record of the suite that was run into a directory; None where none was."""
+    """The record of the suite that was run into a directory; None where none was. Old ones have no checksum."""
     path = root / RECORD
     if not path.is_file():
         return None
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path.read_text(encoding="utf-8"))
         for line in content["lines"]:
             for key in ("group", "label", "benchmark", "scenario", "method", "settings", "seeds", "problem", "runs"):
                 line[key]
         for key in ("suite", "title", "about", "published", "axis"):
             content[key]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        if content.get("checksum", found := checksum(content)) != found:
+            raise ValueError("its content does not match its checksum")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise DamagedFileError(f"{path} is damaged ({reason}); `bcl suite run` writes it anew") from error
     return dict(content)

@@ -9,11 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError, unknown
 from bcl.learners import check_method
 from bcl.runs.precision import PRECISIONS
+from bcl.runs.yaml_text import read_yaml
 from bcl.streams import SCENARIOS
 from bcl.studies.published import published
 
@@ -25,6 +24,7 @@ RUNS = (
 )
 OPTIONS = ("scenario", "tasks", "samples", "memory", "net", "precision")  # RunConfig.resolve takes them by these names
 NUMBERS = ("tasks", "samples", "memory")  # those of them that are whole numbers: ACC can be drawn against them
+RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 
 
@@ -72,6 +72,8 @@ def one_block(
     """The suite of `bcl run`: methods on one benchmark. Options that are None are the benchmark's."""
     for name in methods:
         check_method(name)
+    if seeds * len(methods) > RUN_LIMIT:
+        raise InputError(f"{seeds:,} seeds of {len(methods)} methods are more than {RUN_LIMIT:,} runs")
     given = {key: value for key, value in (options or {}).items() if value is not None}
     lines = (
         Line(benchmark, name, benchmark, name, seeds, given, overrides or {}, first_seed)
@@ -113,9 +115,9 @@ def load(name: str, seeds: int | None = None) -> Suite:
 def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
     """A suite from the text of its file; a mistake in it is one line that names file, place and remedy."""
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise DamagedFileError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
+        content = read_yaml(text)
+    except ValueError as error:
+        raise DamagedFileError(f"{where} is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise InputError(f"{where} is not a suite: it must be a mapping with `runs`")
     _known_keys(content, TOP, where)
@@ -124,12 +126,17 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
         raise InputError(f"{where} has no `runs`: a list of benchmarks and methods")
     common = _count(content.get("seeds", 5), f"{where}: seeds")
     lines: list[Line] = []
+    runs = 0
     for number, block in enumerate(blocks, 1):
         place = f"{where}, runs {number}"
         if not isinstance(block, dict):
             raise InputError(f"{place}: must be a mapping with `benchmark` and `methods`")
         _known_keys(block, RUNS, place)
-        lines += _lines(block, place, common, seeds)
+        for line in _lines(block, place, common, seeds):
+            lines.append(line)
+            runs += line.seeds
+            if runs > RUN_LIMIT:
+                raise InputError(f"{place}: more than {RUN_LIMIT:,} runs; make several suites of them")
     for key in ("title", "about", "published", "axis"):
         if not isinstance(content.get(key, ""), str):
             raise InputError(f"{where}: {key} must be text")

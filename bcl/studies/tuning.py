@@ -22,6 +22,7 @@ from bcl.runs.locks import exclusively
 from bcl.runs.options import RunOptions
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
+from bcl.runs.yaml_text import read_yaml
 from bcl.schedule.local import run_all
 from bcl.studies.run_suite import Watch, unwatched
 
@@ -48,8 +49,8 @@ def axes(method: str, own: Mapping[str, list[Any]] | None = None) -> Mapping[str
 def read_grid(path: Path) -> dict[str, list[Any]]:
     """A grid of the user's: a YAML file with a list of values for every hyper-parameter."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        found = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise DamagedFileError(f"{path} cannot be read as YAML ({' '.join(str(error).split())})") from error
     if not isinstance(found, dict) or not found or not all(isinstance(v, list) and v for v in found.values()):
         raise InputError(f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`")
@@ -256,9 +257,9 @@ def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: 
     with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         try:
-            table = yaml.safe_load(text) or {}
+            table = read_yaml(text) or {}
             table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
-        except (yaml.YAMLError, AttributeError, TypeError) as error:
+        except (ValueError, AttributeError, TypeError) as error:
             raise DamagedFileError(
                 f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
             ) from error

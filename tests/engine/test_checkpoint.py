@@ -174,3 +174,19 @@ def test_a_network_that_refuses_in_the_middle_is_as_it_was(tmp_path: Path) -> No
     with pytest.raises(InputError, match="cannot be loaded into this learner: no"):
         bcl.load(learner, tmp_path / "file")
     assert digest(learner.state_dict()) == before
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="it is not a file"):
+        bcl.save(learner(), tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "\0"])
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(StorageError):
+        bcl.save(learner(), name)
+    with pytest.raises(MissingDataError):
+        bcl.load(learner(), name)

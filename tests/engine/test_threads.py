@@ -84,3 +84,17 @@ def test_a_copy_has_a_lock_of_its_own() -> None:
         thread.start()
         thread.join(timeout=20)
     assert not thread.is_alive()
+
+
+def test_a_copy_meanwhile_is_of_one_state() -> None:
+    alone, shared = learner_of(), learner_of()
+    states, copies = [digest(dict(alone.state_dict()))], []
+
+    with meanwhile(lambda: copies.append(digest(dict(copy.deepcopy(shared).state_dict())))) as calls:
+        for batch in batches():
+            alone.observe(*batch)
+            states.append(digest(dict(alone.state_dict())))
+            shared.observe(*batch)
+    assert set(calls) == {""}
+    assert len(copies) > 3
+    assert set(copies) <= set(states)

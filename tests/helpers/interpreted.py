@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -11,18 +13,48 @@ from pathlib import Path
 import torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+SERVER = """
+import importlib, json, sys, traceback
+import bounds, torch
+bounds.watch()
+torch.set_num_threads(1)
+answers, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    folder, name, check, args = json.loads(line)
+    sys.path[:0] = [folder] if folder not in sys.path else []
+    try:
+        getattr(importlib.import_module(name), check)(*args)
+        said = ""
+    except BaseException:
+        said = traceback.format_exc()
+    print(json.dumps(said), file=answers, flush=True)
+"""
 
 
 def interpreted(file: str, check: str, *args: int) -> None:
-    """Call a function of a test file. The interpreter must be chosen before Triton is imported, hence a process."""
-    here, name = Path(file).parent, Path(file).stem
+    """Call a function of a test file. The interpreter must be chosen before Triton is imported, hence a process; one
+    for all checks, as it takes longer to start than most of them."""
+    name = Path(file).stem
     if DEVICE == "cuda":
         getattr(importlib.import_module(name), check)(*args)
         return
-    paths = [str(here), str(Path(__file__).parent)]
-    script = (
-        f"import sys; sys.path[:0] = {paths!r}; import bounds; bounds.watch(); import {name}; {name}.{check}(*{args})"
-    )
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    process = _server()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([str(Path(file).parent), name, check, args]) + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        _server.cache_clear()
+    assert answer, f"the interpreter ended with {process.wait()}"
+    said = json.loads(answer)
+    assert not said, said[-2000:]
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    """It ends with us, when its input does."""
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-c", SERVER]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

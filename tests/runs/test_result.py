@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from bcl.cli import main
 from bcl.errors import DamagedFileError
 from bcl.runs.claims import compute
 from bcl.runs.config import RunConfig
+from bcl.runs.locks import Lock
 from bcl.runs.result import ARCHIVE, find_results, read_result, sealed, write_archive
-from bcl.runs.store import RunStore
+from bcl.runs.store import FILES, RunStore
 from bcl.schedule.local import run_all
 
 CONFIGS = [RunConfig.resolve("split-digits", "finetune", seed, tasks=2, samples=20) for seed in (0, 1)]
@@ -106,6 +108,44 @@ def test_files_that_repeat_the_matrix_must_agree(store: RunStore, name: str, old
             read_result(path.with_name("result.json"))
     path.unlink()
     read_result(path.with_name("result.json"))  # it says all by itself
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("config.yaml", "seed: 0", "seed: 3"), ("log.jsonl", '"steps": 2', '"steps": 3')]
+)
+def test_files_that_people_read_are_what_was_written(store: RunStore, name: str, old: str, new: str) -> None:
+    path = store.directory(CONFIGS[0]) / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(DamagedFileError, match=f"{name} is not what was written beside it"):
+        read_result(path.with_name("result.json"))
+    older = {
+        key: value for key, value in json.loads(path.with_name("result.json").read_text()).items() if key != "files"
+    }
+    path.with_name("result.json").write_text(json.dumps(sealed(older)))
+    read_result(path.with_name("result.json"))  # one that was written before files were vouched for
+
+
+def test_what_a_kill_just_after_the_result_left_is_removed(store: RunStore) -> None:
+    where, held = (store.directory(config) for config in CONFIGS)
+    for folder in (where, held):
+        for name in ("checkpoint.safetensors", "lock", ".result.json.x"):
+            (folder / name).write_text("")
+    with Lock.acquire(held):
+        assert len(run_all(CONFIGS, store)) == 2
+        assert (held / "checkpoint.safetensors").exists(), "another process is about to remove it"
+    assert sorted(path.name for path in where.iterdir()) == sorted(FILES)
+
+
+def test_a_result_nested_without_end_is_damaged(store: RunStore) -> None:
+    path = store.directory(CONFIGS[0]) / "result.json"
+    path.write_text("[" * 100_000)
+    assert len(find_results(store.root)[1]) == 1
+    (store.root / ARCHIVE).mkdir()
+    path.unlink()
+    os.mkfifo(path)
+    assert len(find_results(store.root)[0]) == 1, "what is no file is not read: a pipe would be waited for"
 
 
 def test_weights_are_those_of_the_result(store: RunStore) -> None:
