@@ -5,9 +5,11 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
+from bcl.report.sheet import Cell
 from bcl.report.study import Study
 from bcl.report.tables import results_sheet
 
+AT_DEFAULTS = "†"
 COLUMNS = ("method", "ACC ↑", "FM ↓", "LA ↑", "seeds", "s/run")
 
 
@@ -24,7 +26,14 @@ def table(study: Study) -> Table:
             result.add_row(Text(part.name, style="italic"))
         for style, rows in ((None, part.rows), ("dim", part.bound)):
             for row in rows:
-                cells = [Text(cell.text, style="bold" if cell.bold else "") for cell in row]  # a name is never markup
-                result.add_row(*cells, style=style)
+                result.add_row(*map(_text, row), style=style)
         result.add_section()
+    if any(cell.badge for part in sheet.parts for row in (*part.rows, *part.bound) for cell in row):
+        result.caption = Text(f"{AT_DEFAULTS} at its defaults: not tuned here", style="dim")
+        result.caption_justify = "left"
     return result
+
+
+def _text(cell: Cell) -> Text:
+    """A name is never markup."""
+    return Text(cell.text + (f" {AT_DEFAULTS}" if cell.badge else ""), style="bold" if cell.bold else "")

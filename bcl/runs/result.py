@@ -55,6 +55,8 @@ class Result(_Required, total=False):
     """One run; accuracies in percent. None: not defined where only the end was measured."""
 
     time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
+    sources: dict[str, str]  # where hyper-parameters come from that are not the method's defaults; likewise
+    chance: list[float]  # the accuracy of a guess on the tasks seen so far, after each task; likewise
 
 
 def checksum(result: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ def test_the_page_says_what_was_run(results, tmp_path):
     assert "81.00 ± 1.00" in leader
     (bound,) = re.findall(r'<tbody class="bound">.*?</tbody>', page, flags=re.DOTALL)
     assert "94.00 ± 1.00" in bound
-    assert bound.count(">–<") == 4  # FM, LA, anytime, p
+    assert bound.count(">–<") == 3  # FM, LA, p
     for run in results:
         assert run["command"] in page
     for fact in ("2.13.0", "a laptop", "lr <b>0.1</b>", "samples per task"):

@@ -51,8 +51,8 @@ def test_names_are_not_markup(result):
 def test_markdown_table(results):
     text = markdown(results)
     assert ("### split-digits · task\n\n| method | ACC ↑ | FM ↓ | LA ↑ | seeds | s/run |\n") in text
-    assert "| bcl-dual | **81.00 ± 1.00** | **20.00 ± 0.00** | **91.00 ± 1.00** | 3 | 1.5 |" in text
-    assert "| offline | 94.00 ± 1.00 | – | – | 3 | 1.5 |" in text
+    assert "| bcl-dual | **81.00 ± 1.00** | 20.00 ± 0.00 | **91.00 ± 1.00** | 3 | 1.5 |" in text
+    assert "| offline (defaults) | 94.00 ± 1.00 | – | – | 3 | 1.5 |" in text, "tuned, its lr would be 0.3"
 
 
 def test_csv_reads_back(results):
