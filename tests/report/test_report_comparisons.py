@@ -11,7 +11,7 @@ from bcl.report.figures import draw, figures_of
 from bcl.report.grouping import from_results, rows_of
 from bcl.report.page import render
 from bcl.report.read import read_study
-from bcl.report.statistics import paired_p
+from bcl.report.statistics import minimum_accuracy, paired_p
 from bcl.report.study import Study
 from bcl.report.tables import results_sheet
 
@@ -64,6 +64,7 @@ def test_bold_says_better(result) -> None:
     runs[0]["fm"] = 3.0
     cells = {row[0].text: row for row in results_sheet(from_results(runs)).parts[0].rows}
     assert [cell.bold for cell in cells["er"][1:4]] == [True, False, True], "who learns little forgets little"
+    assert not any(cell.bold for cell in cells["gem"])
 
 
 def test_few_seeds_call_for_caution(result) -> None:
@@ -91,6 +92,8 @@ def test_worst_seed_and_minimum(result) -> None:
     sheet = results_sheet(study)
     assert sheet.parts[0].rows[0][list(sheet.headings).index("worst")].text == "76.00"
     assert study.rows[0].measure("minimum") == {"mean": 72.0, "std": 1.0}, "task 1 fell to 70 + shift"
+    assert minimum_accuracy([[90.0, 10.0, 10.0], [60.0, 80.0, 10.0], [70.0, 75.0, 90.0]]) == 67.5
+    assert minimum_accuracy([[90.0]]) is minimum_accuracy([[90.0, 80.0]]) is None
     assert "worst" not in results_sheet(from_results(runs[:1])).headings
 
 

@@ -53,11 +53,15 @@ def test_no_error_and_the_test_would_see_one(page: Page, report: Path) -> None:
 
 def test_the_pointer_lights_up_a_method_and_names_its_point(page: Page, report: Path) -> None:
     page.open(report)
+    bands = "[...document.querySelectorAll('.plot .band')].map(one => getComputedStyle(one).display)"
+    assert page.value(bands) == ["inline"] * 3, "few enough to be shown at once"
+    page.value("document.querySelector('.bands').click()")
+    assert page.value(bands) == ["none"] * 3
     x, y = spot(page, ER)
     page.point(x, y)
     assert page.value(TIP) == "er after task 2: 62.5 ± 0.5 %"
     assert set(page.value(LIT)) == {str(ER)}
-    assert page.value("getComputedStyle(document.querySelector('.plot .band.lit')).display") == "inline"
+    assert page.value(bands) == ["none", "inline", "none"], "of finetune, er and bcl-dual"
     page.point(5, 5)
     assert page.value(TIP) == ""
     assert page.value(LIT) == []
