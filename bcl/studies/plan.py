@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
+from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError, unknown
 from bcl.runs.config import RunConfig
+from bcl.runs.presets import SET
 from bcl.runs.store import RunStore
 from bcl.streams import benchmark as find_benchmark
 from bcl.studies.suite import Line, Suite
@@ -61,6 +62,28 @@ def place(suite: Suite, line: Line) -> str:
     if suite.name:
         return f"suite {suite.name}, {line.group}, {line.label}: "
     return f"{line.label}: " if len(suite.lines) > 1 else ""
+
+
+def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
+    """The lines of these methods, or with these labels; all of them where none is given."""
+    known = dict.fromkeys(name for one in planned for name in (one.line.method, one.line.label))
+    for name in methods:
+        if name not in known:
+            raise unknown("method of this suite", name, known)
+    return [one for one in planned if not methods or {one.line.method, one.line.label} & set(methods)]
+
+
+def where_values_come_from(planned: Sequence[Planned]) -> str:
+    """One line: the files of chosen hyper-parameters that are used, and which methods are at their defaults."""
+    methods: dict[str, list[str]] = {}
+    for one in planned:
+        for config in one.configs[:1]:
+            kinds = {source.partition(" (")[0] for source in config.sources.values()} or {"defaults"}
+            for kind in sorted(kinds):
+                named = methods.setdefault(kind, [])
+                named += [one.line.label] if one.line.label not in named else []
+    order = sorted(methods, key=lambda kind: (kind == "defaults", kind == SET, kind))
+    return "; ".join(f"{kind} ({', '.join(methods[kind])})" for kind in order)
 
 
 def unique(planned: Sequence[Planned]) -> list[RunConfig]:
