@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
@@ -49,7 +49,7 @@ def settings(words: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def benchmark_names() -> list[str]:
+def benchmark_names() -> list[str]:  # for help, and for the shell's completion, as the two below
     from bcl.streams import BENCHMARKS
 
     return [*BENCHMARKS]
@@ -63,11 +63,6 @@ def suite_names() -> list[str]:
     from bcl.studies.suite import packaged
 
     return packaged()
-
-
-def beginning_with(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """For the shell's completion."""
-    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
 
 
 class WithNames(TyperCommand):
@@ -96,16 +91,14 @@ def _write_names(formatter: Any, title: str, names: Sequence[str]) -> None:
 
 Benchmark = Annotated[
     str,
-    typer.Argument(
-        metavar="BENCHMARK", help="A name, folder:PATH or npz:FILE.", autocompletion=beginning_with(benchmark_names)
-    ),
+    typer.Argument(metavar="BENCHMARK", help="A name, folder:PATH or npz:FILE.", autocompletion=benchmark_names),
 ]
 Methods = Annotated[
     list[str],
     typer.Argument(
         metavar="METHOD...",
         help="Names, or module:Class for one of your own.",
-        autocompletion=beginning_with(method_names),
+        autocompletion=method_names,
     ),
 ]
 OnlyMethods = Annotated[

@@ -17,7 +17,7 @@ Name = Annotated[
     typer.Argument(
         metavar="NAME",
         help="E.g. paper/table1, digits, or the path of a YAML file.",
-        autocompletion=given.beginning_with(given.suite_names),
+        autocompletion=given.suite_names,
     ),
 ]
 Seeds = Annotated[
