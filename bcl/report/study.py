@@ -131,8 +131,11 @@ class Group:
 
     @property
     def passed(self) -> list[Row]:
-        """The continual learners whose mean is above that of an upper bound on the same terms."""
-        bounds = {row.terms: row.mean() for row in self.measured if row.is_upper_bound}
+        """The continual learners whose mean is above that of the first upper bound on the same terms."""
+        bounds: dict[tuple[str, ...], float] = {}
+        for row in self.measured:
+            if row.is_upper_bound:
+                bounds.setdefault(row.terms, row.mean())
         rivals = [row for row in self.measured if not row.is_upper_bound]
         return [row for row in rivals if row.mean() > bounds.get(row.terms, float("inf"))]
 

@@ -18,6 +18,7 @@ from bcl.streams import benchmark as find_benchmark
 from bcl.studies.suite import Line, Suite
 
 RECORD = "suite.yaml"
+NAMED = 5  # methods that one line names
 HEAD = "# What `bcl suite run` was asked for, and the run of every cell; `bcl report` reads it.\n"
 
 
@@ -83,7 +84,12 @@ def where_values_come_from(planned: Sequence[Planned]) -> str:
                 named = methods.setdefault(kind, [])
                 named += [one.line.label] if one.line.label not in named else []
     order = sorted(methods, key=lambda kind: (kind == "defaults", kind == SET, kind))
-    return "; ".join(f"{kind} ({', '.join(methods[kind])})" for kind in order)
+    return "; ".join(f"{kind} ({_few(methods[kind], kind)})" for kind in order)
+
+
+def _few(names: Sequence[str], kind: str) -> str:
+    """The names, or their number; those at their defaults are always named."""
+    return ", ".join(names) if len(names) <= NAMED or kind == "defaults" else f"{len(names)} methods"
 
 
 def unique(planned: Sequence[Planned]) -> list[RunConfig]:

@@ -17,6 +17,7 @@ from bcl.cli import main, progress
 from bcl.cli.progress import Watch
 from bcl.learners import METHODS, method
 from bcl.learners.said import said
+from bcl.runs import presets
 from bcl.studies.estimate import guess
 from bcl.studies.plan import Planned, plan, where_values_come_from
 from bcl.studies.suite import Line, one_block
@@ -85,7 +86,11 @@ def test_a_value_for_one_method_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     assert own == {"lr": 1}, "the narrower one counts, wherever it stands"
 
 
-def test_one_line_says_which_file_was_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_says_which_file_was_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"split-digits": {"task": {name: {"lr": 0.1} for name in ("er", "gem", "agem", "lwf", "ewc", "finetune")}}}
+    monkeypatch.setattr(presets, "_packaged", lambda: table)
     words = ["run", "split-digits", "er", "bcl-mean", *FEW, "--out", str(tmp_path)]
     assert main(words) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hyper-parameters")]
@@ -95,6 +100,8 @@ def test_one_line_says_which_file_was_used(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(found.read_text())["chance"] == [50.0, 50.0]
     suite = one_block("split-digits", ["er", "gem"], 1, overrides={"gem.margin": 0.3})
     assert where_values_come_from(plan(suite)) == "bcl/suites/hyper.yaml (er, gem); set (gem)"
+    many = one_block("split-digits", ["bcl-mean", *table["split-digits"]["task"]], 1)
+    assert where_values_come_from(plan(many)) == "bcl/suites/hyper.yaml (6 methods); defaults (bcl-mean)"
 
 
 SUITE = """

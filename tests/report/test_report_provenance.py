@@ -19,17 +19,25 @@ from bcl.runs import presets
 from bcl.runs.config import RunConfig
 
 PACKAGED = "bcl/suites/hyper.yaml (split-digits, task)"
+CHOSEN = {"er": {"lr": 0.1}, "offline": {"lr": 0.3}, "der++": {"lr": 0.1, "logit_weight": 0.5, "label_weight": 0.5}}
 
 
-def test_a_run_knows_where_its_values_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package's file as it is here, and the place of the user's."""
+    monkeypatch.setattr(presets, "_packaged", lambda: {"split-digits": {"task": CHOSEN}})
     monkeypatch.setattr(presets, "OWN", tmp_path / "hyper.yaml")
+    return tmp_path / "hyper.yaml"
+
+
+def test_a_run_knows_where_its_values_come_from(chosen: Path) -> None:
     tuned = RunConfig.resolve("split-digits", "der++", 0, overrides={"label_weight": "3"})
     assert tuned.sources == {"lr": PACKAGED, "logit_weight": PACKAGED, "label_weight": "set"}
     assert RunConfig.resolve("split-digits", "der++", 0, overrides={"lr": 0.1}).sources["lr"] == PACKAGED, "as chosen"
     assert RunConfig.resolve("split-digits", "bcl-mean", 0).sources == {}
-    (tmp_path / "hyper.yaml").write_text("split-digits: {task: {bcl-mean: {lr: 0.07}}}")
+    chosen.write_text("split-digits: {task: {bcl-mean: {lr: 0.07}}}")
     own = RunConfig.resolve("split-digits", "bcl-mean", 0)
-    assert own.sources == {"lr": f"{tmp_path}/hyper.yaml (split-digits, task)"}
+    assert own.sources == {"lr": f"{chosen} (split-digits, task)"}
     by_hand = RunConfig.resolve("split-digits", "bcl-mean", 0, overrides={"lr": "0.07"})
     assert own.id == by_hand.id, "where a value comes from is no part of a run's identity"
     assert "sources" not in own.to_json()
