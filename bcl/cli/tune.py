@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from bcl.cli import options as given
-from bcl.errors import InputError
 from bcl.names import slug
 from bcl.processes import cores, start_server
 
@@ -40,6 +39,7 @@ def tune(
     start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
+    from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
 
@@ -47,11 +47,12 @@ def tune(
     scenario = scenario or home.scenario
     for method in methods:
         check_method(method)
-    if save.is_dir():
-        raise InputError(f"--save takes a file, and {save} is a directory")
+    where = out or Path("runs/tune") / slug(benchmark)
+    tuning.check_target(save)
+    RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
     options |= {"trials": trials, "workers": workers, "grid": tuning.read_grid(grid) if grid else None}
-    options |= {"scenario": scenario, "device": device, "out": out or Path("runs/tune") / slug(benchmark)}
+    options |= {"scenario": scenario, "device": device, "out": where}
     found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
         tuning.save_winner(save, benchmark, scenario, method, rows[0]["values"])

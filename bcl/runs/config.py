@@ -7,7 +7,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from bcl.errors import InputError, unknown
 from bcl.names import slug
 from bcl.runs.identity import code_digest
 from bcl.runs.precision import PRECISIONS
-from bcl.runs.presets import preset
+from bcl.runs.presets import preset, sources
 from bcl.streams import SCENARIOS, benchmark
 
 
@@ -38,6 +38,7 @@ class RunConfig:
     hyper: dict[str, Any]
     precision: str = "fp32"
     data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
+    sources: dict[str, str] = field(default_factory=dict, compare=False)  # of `hyper`; no part of the run's identity
 
     @classmethod
     def resolve(
@@ -71,7 +72,8 @@ class RunConfig:
             raise InputError(learner.refusal(scenario))
         stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
         digests = [stream.dataset.digest, check_net(net or home.net)]
-        chosen = {**preset(benchmark_name, scenario, home.scenario, method_name), **(overrides or {})}
+        place = (benchmark_name, scenario, home.scenario, method_name)
+        hyper = asdict(learner.Hyper.of({**preset(*place), **(overrides or {})}))
         return cls(
             benchmark_name,
             scenario,
@@ -84,9 +86,10 @@ class RunConfig:
             net or home.net,
             device,
             part,
-            asdict(learner.Hyper.of(chosen)),
+            hyper,
             precision,
             "-".join(digest[:16] for digest in digests if digest),
+            sources(*place, hyper, asdict(learner.Hyper())),
         )
 
     @property
@@ -99,7 +102,7 @@ class RunConfig:
     @property
     def id(self) -> str:
         """A readable name with a digest of all that determines the result; usable as the name of a directory."""
-        own = {key: value for key, value in asdict(self).items() if key != "data" or value}
+        own = {key: value for key, value in self.to_json().items() if key != "data" or value}
         whole = {**own, "bcl": bcl.__version__, "code": self.code}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         return f"{slug(self.method)}-seed{self.seed}-{digest[:12]}"
@@ -121,7 +124,8 @@ class RunConfig:
         return shlex.join(words)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """What determines the result."""
+        return {key: value for key, value in asdict(self).items() if key != "sources"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:

@@ -12,6 +12,7 @@ from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
 from bcl.metrics import all_metrics
+from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
 from bcl.runs.precision import precision_context, set_precision
@@ -133,6 +134,8 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "seconds": round(at.seconds, 3),
         "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
         "config": config.to_json(),
+        "sources": config.sources,
+        "chance": chance(config.scenario, member.stream.setting.classes),
         "code": config.code,
         "diverged": not engine.is_finite(net),
         "weights_sha256": weights_sha256,

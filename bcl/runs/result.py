@@ -56,6 +56,8 @@ class Result(_Required, total=False):
 
     time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
     files: dict[str, str]  # SHA-256 of what people read beside it, by name; older results have none
+    sources: dict[str, str]  # where hyper-parameters come from that are not the method's defaults; likewise
+    chance: list[float]  # the accuracy of a guess on the tasks seen so far, after each task; likewise
 
 
 def checksum(result: Mapping[str, Any]) -> str:

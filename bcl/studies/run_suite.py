@@ -16,7 +16,7 @@ from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
 from bcl.studies.estimate import Estimate
-from bcl.studies.plan import Planned, labels, place, plan, save_record, unique
+from bcl.studies.plan import Planned, labels, only, place, plan, save_record, unique, where_values_come_from
 from bcl.studies.status import finished
 from bcl.studies.suite import Suite
 
@@ -50,22 +50,26 @@ def run_suite(
     address: str | None = None,
     live: str = "",
     options: Mapping[str, Any] | None = None,
+    methods: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Outcome:
     """Run what is missing. A run that fails is recorded and the others go on.
 
-    `options` override those of every line. `live`: "tensorboard" draws curves while it runs.
+    `options` override those of every line. `methods` are run alone, while the record keeps the whole plan. `live`:
+    "tensorboard" draws curves while it runs.
     """
     _check(engine, address, live, save_every)
     store = RunStore(out)
-    planned = plan(suite, device, **(options or {}))
+    whole = plan(suite, device, **(options or {}))
+    planned = only(whole, methods)
     problems = {f"{one.line.group}, {one.line.label}": one.problem for one in planned if one.problem}
     if all(one.problem for one in planned):
         raise MissingDataError("; ".join(dict.fromkeys(problems.values())))
     _try_out(suite, planned, store)
     store.prepare()
     if suite.name:
-        save_record(store, suite, planned)
+        save_record(store, suite, whole)
+    log.info("hyper-parameters: %s", where_values_come_from(planned))
     estimate = Estimate(finished(planned, store))
     # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
     # line stay together, for those that can share a GPU.

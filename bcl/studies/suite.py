@@ -75,11 +75,25 @@ def one_block(
     if seeds * len(methods) > RUN_LIMIT:
         raise InputError(f"{seeds:,} seeds of {len(methods)} methods are more than {RUN_LIMIT:,} runs")
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    lines = (
-        Line(benchmark, name, benchmark, name, seeds, given, overrides or {}, first_seed)
-        for name in dict.fromkeys(methods)
-    )
+    values = {name: _own(name, overrides or {}, methods) for name in methods}
+    lines = (Line(benchmark, name, benchmark, name, seeds, given, own, first_seed) for name, own in values.items())
     return Suite("", benchmark, "", tuple(lines))
+
+
+def _own(method: str, overrides: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
+    """What is set for all methods, and what `method.name` sets for this one.
+
+    >>> _own("er", {"lr": 0.1, "er.lr": 0.2, "gem.lr": 0.3}, ["er", "gem"])
+    {'lr': 0.2}
+    """
+    found: dict[str, Any] = {}
+    for key in sorted(overrides, key=lambda key: "." in key):
+        whose, _, name = key.rpartition(".")
+        if whose and whose not in methods:
+            raise InputError(f"--set {key}: {whose} is not among the methods of this run ({', '.join(methods)})")
+        if whose in ("", method):
+            found[name] = overrides[key]
+    return found
 
 
 def packaged() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
@@ -13,7 +14,7 @@ import numpy as np
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError, unknown
+from bcl.errors import DamagedFileError, InputError, StorageError, unknown
 from bcl.learners import method as find_method
 from bcl.names import slug
 from bcl.processes import cores
@@ -252,16 +253,38 @@ def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str
     return [candidates[i] for i in sorted(order[:trials])]
 
 
+def check_target(path: Path) -> None:
+    """Raise where the winner could not be saved, before anything is computed."""
+    if path.is_dir():
+        raise InputError(f"--save takes a file, and {path} is a directory")
+    _read_chosen(path)
+    probe = path.with_name(f".{path.name}.probe-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"bcl")
+        probe.unlink()
+    except OSError as error:
+        raise StorageError(f"cannot write to {path}: {error.strerror or error}; choose another --save FILE") from error
+
+
+def _read_chosen(path: Path) -> tuple[str, dict[str, Any]]:
+    """A file of chosen hyper-parameters: its text and its table. Both are empty where there is none."""
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        table = read_yaml(text) or {}
+        if not all(isinstance(inner, dict) for one in (table, *table.values()) for inner in one.values()):
+            raise TypeError
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise DamagedFileError(
+            f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
+        ) from error
+    return text, table
+
+
 def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: dict[str, Any]) -> None:
     """Enter the winner into a file of chosen hyper-parameters, and leave the rest of it as it is."""
     with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        try:
-            table = read_yaml(text) or {}
-            table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
-        except (ValueError, AttributeError, TypeError) as error:
-            raise DamagedFileError(
-                f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
-            ) from error
+        text, table = _read_chosen(path)
+        table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
         head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())
