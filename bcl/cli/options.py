@@ -54,6 +54,7 @@ Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to 
 SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
+MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]
 Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be repeated.")]
 Device = Annotated[str, typer.Option("--device", callback=pick_device, help="auto, cpu or cuda.")]
 Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")]

@@ -98,7 +98,8 @@ def tune(
     if search == "optuna":
         from bcl.studies.optuna_search import search as sample
 
-        name = f"optuna-{slug(method)}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
+        memory = options.get("memory_total") or options.get("memory")
+        name = f"optuna-{slug(method)}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
         at_once = max(1, (workers or cores()) // len(seeds))
         earlier = sample(values_to_try, trials or TRIALS, evaluate, out / name, at_once)
         rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
