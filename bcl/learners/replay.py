@@ -11,11 +11,12 @@ from torch.nn.functional import softmax
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.optimizer import Descent
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
-from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
+from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
 
@@ -145,7 +146,7 @@ SMALLEST = 16  # the side of an image that can be cropped
 
 
 @hypers
-class Ingredients(HyperParameters):
+class Ingredients(Descent):
     memory: str = hyper(
         "ring",
         "what is kept: the latest of each task, a uniform sample of the stream, or one of each class; the last two use "
@@ -153,6 +154,10 @@ class Ingredients(HyperParameters):
         choices=("ring", "reservoir", "balanced"),
     )
     replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
+    weigh: str = hyper(
+        "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
+        choices=("batches", "samples"),
+    )  # fmt: skip
     repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
     augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
     mean_decay: float = hyper(
@@ -207,10 +212,29 @@ def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tupl
     return draw_earlier(learner, memory, h.replay_batch, t), None
 
 
+def mixed_loss(
+    learner: Learner, logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None, target: Tensor | None = None
+) -> Loss:
+    """L(B_n) + L(B_M) + λ KL_τ(target || B_M), given the logits of one batch after the other; `weight` as `draw` says.
+
+    With weigh=samples the two cross-entropies are one mean over all samples: n/(n+m) L(B_n) + m/(n+m) L(B_M).
+    """
+    h = learner.hyper
+    kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
+    if h.weigh == "batches":
+        return replay_loss(logits, y, replay.y, target, share=weight, **kept)
+    current, again = logits.split([len(y), len(replay.y)])
+    m: Tensor | float = len(replay.y) if weight is None else len(replay.y) * weight
+    loss = (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
+    if target is not None:
+        loss = loss + h.distill_weight * weighted(distillation_loss(again, target, h.temperature, "batch"), weight)
+    return loss
+
+
 def view(learner: Learner, x: Tensor) -> Tensor:
     """Random views of samples, or the samples themselves."""
     kind = learner.hyper.augment
-    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS * len(x)))
+    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
 
 
 def check_views(setting: Setting, kind: str) -> None:
