@@ -146,20 +146,26 @@ SMALLEST = 16  # the side of an image that can be cropped
 
 
 @hypers
-class Ingredients(Descent):
+class Common(Descent):
+    """What every replaying method can be given."""
+
     memory: str = hyper(
         "ring",
         "what is kept: the latest of each task, a uniform sample of the stream, or one of each class; the last two use "
         "the slots of all tasks from the start",
         choices=("ring", "reservoir", "balanced"),
     )
+    repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
+    augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
+
+
+@hypers
+class Ingredients(Common):
     replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
     weigh: str = hyper(
         "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
         choices=("batches", "samples"),
     )  # fmt: skip
-    repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
-    augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
     mean_decay: float = hyper(
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
@@ -174,8 +180,8 @@ class RunningMean(FrozenCopy):
     n / (n + 9), so that it reaches back over a tenth of a short stream, and as far as `decay` says in a long one.
     """
 
-    def __init__(self, net: nn.Module):
-        super().__init__(net)
+    def __init__(self, net: nn.Module, batch_statistics: bool = False):
+        super().__init__(net, batch_statistics)
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 
@@ -183,6 +189,12 @@ class RunningMean(FrozenCopy):
         """mean <- γ_n mean + (1 - γ_n) state,   γ_n = min(decay, n / (n + 9))"""
         self.steps += 1
         interpolate_(state, whole_state(self.net), (self.steps / (self.steps + 9)).clamp(max=decay))
+
+
+def state_of(net: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name: what `logits` takes as `state`, so that another network answers in the learner's
+    mode."""
+    return {**dict(net.named_parameters()), **dict(net.named_buffers())}
 
 
 def running_mean(learner: Learner) -> RunningMean | None:
@@ -217,18 +229,26 @@ def mixed_loss(
 ) -> Loss:
     """L(B_n) + L(B_M) + λ KL_τ(target || B_M), given the logits of one batch after the other; `weight` as `draw` says.
 
-    With weigh=samples the two cross-entropies are one mean over all samples: n/(n+m) L(B_n) + m/(n+m) L(B_M).
+    With weigh=samples the two cross-entropies are one mean over all samples: see `mean_loss`.
     """
     h = learner.hyper
     kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
     if h.weigh == "batches":
         return replay_loss(logits, y, replay.y, target, share=weight, **kept)
-    current, again = logits.split([len(y), len(replay.y)])
-    m: Tensor | float = len(replay.y) if weight is None else len(replay.y) * weight
-    loss = (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
+    loss = mean_loss(logits, y, replay, weight)
     if target is not None:
-        loss = loss + h.distill_weight * weighted(distillation_loss(again, target, h.temperature, "batch"), weight)
+        held = distillation_loss(logits[len(y) :], target, h.temperature, "batch")
+        loss = loss + h.distill_weight * weighted(held, weight)
     return loss
+
+
+def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None) -> Loss:
+    """The mean cross-entropy of all samples, current and replayed; `weight` as `draw_or_repeat` says."""
+    if weight is None:
+        return cross_entropy(logits, torch.cat([y, replay.y]))
+    current, again = logits.split([len(y), len(replay.y)])
+    m = len(replay.y) * weight
+    return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
 
 
 def view(learner: Learner, x: Tensor) -> Tensor:

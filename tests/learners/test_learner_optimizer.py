@@ -19,7 +19,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("clip", [0.0, 0.05])
+@pytest.mark.parametrize("clip", [0.0, 0.05, 5.0])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_is_that_of_torch(kind, decay, clip):
