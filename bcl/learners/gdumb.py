@@ -11,7 +11,7 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import Descent, Optimizer
-from bcl.learners.replay import check_views, keep, make_room, memory_of, view
+from bcl.learners.replay import check_views, check_width, keep, make_room, memory_of, view
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import KINDS
@@ -69,13 +69,14 @@ class GDumb(Learner):
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
+        check_width(self)
         make_room(self, self.memory, t)
 
     def end_task(self, t: int) -> None:
         super().end_task(t)
         h, stored = self.hyper, self.memory.filled()
         self.net.load_state_dict(self.first.net.state_dict())
-        optimizer = Optimizer(self.weights(), h.optimizer, h.weight_decay, h.clip)
+        optimizer = Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)
         for epoch in range(h.epochs):
             order = self.random.choose(stored, int(stored.sum()))
             for slots in order.split(h.train_batch):

@@ -27,20 +27,33 @@ class Descent(HyperParameters):
 
 
 class Optimizer(nn.Module):
-    """A step of one kind on a fixed list of weights: its buffers are in their order."""
+    """Steps of one kind on the parameters of modules, whose order is that of the buffers.
 
-    def __init__(self, weights: Sequence[Tensor], kind: str, decay: float, clip: float):
+    What is frozen meanwhile keeps its place, and what was remembered of it.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module], kind: str, decay: float, clip: float):
         super().__init__()
-        self.kind, self.decay, self.clip, self.number = kind, decay, clip, len(weights)
+        self.kind, self.decay, self.clip = kind, decay, clip
+        self.over = tuple(modules)  # in a tuple: they are no parts of this one
+        parameters = self.parameters_of_all()
+        self.number = len(parameters)
         for name in REMEMBERS.get(kind, ()):
-            for i, weight in enumerate(weights):
+            for i, weight in enumerate(parameters):
                 self.register_buffer(f"{name}_{i}", torch.zeros_like(weight.detach()))
         self.steps: Tensor
         if kind.startswith("adam"):
-            self.register_buffer("steps", torch.zeros((), device=weights[0].device))
+            self.register_buffer("steps", torch.zeros((), device=parameters[0].device))
 
-    def remembered(self, name: str) -> list[Tensor]:
-        return [self.get_buffer(f"{name}_{i}") for i in range(self.number)]
+    def parameters_of_all(self) -> list[nn.Parameter]:
+        return [parameter for module in self.over for parameter in module.parameters()]
+
+    def remembered(self, name: str, number: int) -> list[Tensor]:
+        """Of the parameters that are trained, `number` of them."""
+        places: Sequence[int] = range(self.number)
+        if number != self.number:
+            places = [i for i, parameter in enumerate(self.parameters_of_all()) if parameter.requires_grad]
+        return [self.get_buffer(f"{name}_{i}") for i in places]
 
     @torch.no_grad()
     def step(self, weights: Sequence[Tensor], direction: Sequence[Tensor], rate: float) -> None:
@@ -56,21 +69,23 @@ class Optimizer(nn.Module):
 
     def follow(self, direction: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.kind == "momentum":
-            velocity = self.remembered("velocity")
+            velocity = self.remembered("velocity", len(direction))
             momentum_(velocity, direction)
             return velocity
         if self.kind == "sgd":
             return direction
         self.steps += 1
-        return adam_direction(self.remembered("first"), self.remembered("second"), self.steps, direction)
+        first, second = (self.remembered(name, len(direction)) for name in ("first", "second"))
+        return adam_direction(first, second, self.steps, direction)
 
 
-def optimizer_of(learner: Learner, weights: Sequence[Tensor] | None = None) -> Optimizer | None:
-    """What the hyper-parameters ask for; None for plain SGD, which remembers nothing."""
+def optimizer_of(learner: Learner, *further: nn.Module) -> Optimizer | None:
+    """What the hyper-parameters ask for, over the network and further modules; None for plain SGD, which remembers
+    nothing."""
     h = learner.hyper
     if h.optimizer == "sgd" and not h.weight_decay and not h.clip:
         return None
-    return Optimizer(learner.weights() if weights is None else weights, h.optimizer, h.weight_decay, h.clip)
+    return Optimizer([learner.net, *further], h.optimizer, h.weight_decay, h.clip)
 
 
 def descend(

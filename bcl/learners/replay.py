@@ -265,3 +265,14 @@ def check_views(setting: Setting, kind: str) -> None:
             f"augment={kind} crops images [channels, height, width] with sides of {SMALLEST} or more, and these "
             f"samples are {list(shape)}; use augment=none"
         )
+
+
+@torch.no_grad()
+def check_width(learner: Learner) -> None:
+    """Raise where the network gives another number of logits than there are classes. For a learner whose steps ask for
+    no logits, when a task begins."""
+    was_training = learner.net.training
+    learner.net.eval()
+    x = torch.zeros(1, *learner.setting.shape, dtype=getattr(torch, learner.setting.dtype))
+    learner.raw_logits(x.to(learner.visible.device))
+    learner.net.train(was_training)

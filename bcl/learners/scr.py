@@ -13,7 +13,7 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.nearest_mean import check_features, class_means, nearness
 from bcl.learners.optimizer import descend, optimizer_of
-from bcl.learners.replay import Common, check_views, draw_or_repeat, keep, make_room, memory_of, view
+from bcl.learners.replay import Common, check_views, check_width, draw_or_repeat, keep, make_room, memory_of, view
 from bcl.nets import projection_head
 from bcl.ops.contrastive import supervised_contrastive_loss
 from bcl.ops.losses import Loss
@@ -66,7 +66,7 @@ class SCR(Learner):
         check_views(self.setting, self.hyper.augment)
         self.memory = memory_of(self.setting, self.hyper.memory)
         self.head = projection_head(self.net, self.setting, self.hyper.dimensions)
-        self.optimizer = optimizer_of(self, self.trained())
+        self.optimizer = optimizer_of(self, self.head)
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
     def trained(self) -> list[nn.Parameter]:
@@ -96,6 +96,7 @@ class SCR(Learner):
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
+        check_width(self)
         make_room(self, self.memory, t)
 
     def end_task(self, t: int) -> None:

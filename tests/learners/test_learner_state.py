@@ -55,11 +55,12 @@ def test_another_seed_replays_other_samples(name):
 def test_what_is_frozen_stays(name):
     learner = tiny_learner(name)
     learner.net.first.requires_grad_(False)
-    frozen, free = state(learner.net.first), learner.net.fc.weight.detach().clone()
+    last = learner.head[2] if name == "scr" else learner.net.fc
+    frozen, free = state(learner.net.first), last.weight.detach().clone()
     for x, y, t in tiny_stream(learner.setting):
         learner.observe(x, y, t)
     assert same_state(state(learner.net.first), frozen)
-    assert not torch.equal(learner.net.fc.weight, free)
+    assert not torch.equal(last.weight, free)
 
 
 @pytest.mark.parametrize("name", ["er", *(name for name in METHODS if len(method(name).scenarios) < 3)])
