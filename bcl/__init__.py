@@ -37,6 +37,7 @@ _HOMES = {
     "SCR": "bcl.learners.scr",
     "MKD": "bcl.learners.mkd",
     "CLSER": "bcl.learners.cls_er",
+    "CCLDC": "bcl.learners.ccl_dc",
     "GDumb": "bcl.learners.gdumb",
     "is_finite": "bcl.engine.evaluate",
     "run": "bcl.engine.run",

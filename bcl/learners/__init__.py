@@ -33,6 +33,7 @@ METHODS: dict[str, str] = {
     "scr": "bcl.learners.scr:SCR",
     "mkd": "bcl.learners.mkd:MKD",
     "cls-er": "bcl.learners.cls_er:CLSER",
+    "ccl-dc": "bcl.learners.ccl_dc:CCLDC",
     "gdumb": "bcl.learners.gdumb:GDumb",
     "offline": "bcl.learners.finetune:Offline",
 }

@@ -251,9 +251,9 @@ def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None)
     return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
 
 
-def view(learner: Learner, x: Tensor) -> Tensor:
-    """Random views of samples, or the samples themselves."""
-    kind = learner.hyper.augment
+def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:
+    """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
+    kind = kind or learner.hyper.augment
     return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
 
 

@@ -3,7 +3,7 @@
 from bcl.nets.build import NETS, build
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
-from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples
+from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, peer_of
 from bcl.nets.projection import projection_head
 from bcl.nets.resnet import ResNet18
 
@@ -17,6 +17,7 @@ __all__ = [
     "classes_of_tasks",
     "couples_samples",
     "groups_samples",
+    "peer_of",
     "projection_head",
     "reveal",
     "visible_at_start",

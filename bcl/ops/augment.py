@@ -7,10 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bcl.ops.strong_views import contrastive, randaugment
+from bcl.ops.strong_views import contrastive, randaugment, zoomed
 
-DRAWS = {"none": 0, "crop": 5, "crop+colour": 5, "randaugment": 5, "simclr": 11}  # integers for each sample
-KINDS = tuple(DRAWS)
+KINDS = ("none", "crop", "crop+colour", "randaugment", "simclr")
+# Integers for each sample. Two more kinds are parts of others: a resized crop, and three of RandAugment's operations.
+DRAWS = {"none": 0, "crop": 5, "crop+colour": 5, "randaugment": 5, "simclr": 11, "zoom": 5, "operations": 6}
 
 
 def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
@@ -30,6 +31,12 @@ def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
     draws = draws.view(len(x), DRAWS[kind])
     if kind == "simclr":
         return _strong(contrastive, x, draws)
+    if kind == "zoom":
+        return _strong(zoomed, x, draws)
+    if kind == "operations":
+        for i in range(0, 6, 2):
+            x = _strong(randaugment, x, draws[:, i : i + 2])
+        return x
     if kind == "randaugment":
         return _cropped(_strong(randaugment, x, draws[:, 3:]), draws)
     out = _cropped(x, draws)

@@ -53,12 +53,7 @@ def randaugment(x: Tensor, draws: Tensor, top: float) -> Tensor:
 def contrastive(x: Tensor, draws: Tensor, top: float) -> Tensor:
     """The view of contrastive learning (Chen et al., 2020): a fifth to all of the image, stretched to its size and
     mirrored half of the time; four times in five brightness, contrast, saturation and hue; once in five grey."""
-    area, aspect = uniform(draws[:, 0], SMALLEST_AREA, 1), uniform(draws[:, 1], -ASPECT, ASPECT).exp()
-    wide, high = (area * aspect).sqrt().clamp(max=1), (area / aspect).sqrt().clamp(max=1)
-    left, up = ((1 - size) * uniform(draws[:, i], -1, 1) for size, i in ((wide, 2), (high, 3)))
-    none = torch.zeros_like(wide)
-    across = torch.stack([torch.where(draws[:, 4] % 2 == 1, -wide, wide), none, left], 1)
-    out = warped(x, across, torch.stack([none, high, up], 1))
+    out = resized(x, draws, SMALLEST_AREA)
     jitter = draws[:, 5] % 5 < 4
     factors = [torch.where(jitter, uniform(draws[:, i], 0.6, 1.4), 1.0) for i in (6, 7, 8)]
     out = coloured(out, factors, top)
@@ -66,6 +61,21 @@ def contrastive(x: Tensor, draws: Tensor, top: float) -> Tensor:
         return out
     out = hued(out, torch.where(jitter, uniform(draws[:, 9], -0.1, 0.1), 0.0)).clamp(0, top)
     return torch.where((draws[:, 10] % 5 == 0).view(-1, 1, 1, 1), grey(out), out)
+
+
+def zoomed(x: Tensor, draws: Tensor, top: float) -> Tensor:
+    """Three fifths to all of the image, stretched to its size and mirrored half of the time."""
+    return resized(x, draws, 0.6).clamp(0, top)
+
+
+def resized(x: Tensor, draws: Tensor, smallest: float) -> Tensor:
+    """A part of the image, of at least a share of its area, stretched to its size; half of them mirrored."""
+    area, aspect = uniform(draws[:, 0], smallest, 1), uniform(draws[:, 1], -ASPECT, ASPECT).exp()
+    wide, high = (area * aspect).sqrt().clamp(max=1), (area / aspect).sqrt().clamp(max=1)
+    left, up = ((1 - size) * uniform(draws[:, i], -1, 1) for size, i in ((wide, 2), (high, 3)))
+    none = torch.zeros_like(wide)
+    across = torch.stack([torch.where(draws[:, 4] % 2 == 1, -wide, wide), none, left], 1)
+    return warped(x, across, torch.stack([none, high, up], 1))
 
 
 def warped(x: Tensor, across: Tensor, down: Tensor) -> Tensor:

@@ -22,16 +22,26 @@ class NaiveReplay(NaiveFinetune):
             self.improve(batch, replay, shown)
         self.memory.add(batch)
 
-    def viewed(self, samples):
-        if self.h["augment"] == "none":
+    def viewed(self, samples, kind=None):
+        kind = kind or self.h["augment"]
+        if kind == "none":
             return samples
-        draws = self.random.integers(len(samples) * DRAWS[self.h["augment"]])
-        views = augment(torch.stack([s.x for s in samples]), self.h["augment"], draws)
+        views = augment(
+            torch.stack([s.x for s in samples]), kind, self.random.integers(len(samples) * DRAWS[kind])
+        )  # fmt: skip
         return [Sample(x, s.y, s.t) for x, s in zip(views, samples, strict=True)]
 
     def softened(self, z, classes):
         whole = sum(torch.exp(z[c] / self.h["temperature"]) for c in classes)
         return {c: torch.exp(z[c] / self.h["temperature"]) / whole for c in classes}
+
+    def divergence(self, samples, told, said):
+        total = 0.0
+        for sample, wanted, z in zip(samples, told, said, strict=True):
+            classes = self.classes(sample.t)
+            target, now = self.softened(wanted.detach(), classes), self.softened(z, classes)
+            total = total + sum(target[c] * (torch.log(target[c]) - torch.log(now[c])) for c in classes)
+        return total / len(samples)
 
 
 class NaiveSCR(NaiveReplay):
@@ -119,11 +129,3 @@ class NaiveMKD(NaiveReplay):
             if not name.endswith("num_batches_tracked"):
                 rate = h["teacher_rate"]
                 self.teacher.value[name] = (1 - rate) * self.teacher.value[name] + rate * value.detach()
-
-    def divergence(self, samples, told, said):
-        total = 0.0
-        for sample, wanted, z in zip(samples, told, said, strict=True):
-            classes = self.classes(sample.t)
-            target, now = self.softened(wanted.detach(), classes), self.softened(z, classes)
-            total = total + sum(target[c] * (torch.log(target[c]) - torch.log(now[c])) for c in classes)
-        return total / len(samples)

@@ -1,4 +1,4 @@
-"""CLS-ER and GDumb, transcribed slowly. See naive.py."""
+"""CLS-ER, CCL-DC and GDumb, transcribed slowly. See naive.py."""
 
 import math
 
@@ -42,6 +42,41 @@ class NaiveCLSER(NaiveReplay):
         for name, value in self.net.value.items():
             if not name.endswith("num_batches_tracked"):
                 mean.value[name] = stays * mean.value[name] + (1 - stays) * value.detach()
+
+
+class NaiveCCLDC(NaiveReplay):
+    """`peer` is to be given: a NaiveNet."""
+
+    def improve(self, batch, replay, shown):
+        chain = [(batch, shown)]
+        for kind in ("zoom", "operations", "operations") if self.h["augment"] != "none" else ():
+            chain.append(tuple(self.viewed(samples, kind) for samples in chain[-1]))
+        crops = self.viewed(batch), self.viewed(shown)
+        nets, losses, said = (self.net, self.peer), [], {}
+        for net in nets:
+            said[net] = [tuple(net.forward(self.inputs(part), True) for part in views) for views in chain]
+        for net, other in (nets, nets[::-1]):
+            loss = 0.0
+            for i, (now, again) in enumerate(said[net]):
+                harder = said[other][min(i + 1, len(chain) - 1)]
+                loss = loss + self.h["chain_weight"] * self.labelled(batch, replay, now, again)
+                weight = self.h["distill_weight"] * self.h["temperature"] ** 2
+                loss = loss + weight * self.divergence(batch, harder[0], now)
+                if replay:
+                    loss = loss + weight * self.divergence(replay, harder[1], again)
+            now, again = (net.forward(self.inputs(part), True) for part in crops)
+            losses.append(loss + self.labelled(batch, replay, now, again))
+        slopes = [net.gradient(loss) for net, loss in zip(nets, losses, strict=True)]
+        for net, slope in zip(nets, slopes, strict=True):
+            net.descend(slope, self.h["lr"])
+
+    def labelled(self, batch, replay, now, again):
+        """ER-ACE: the current samples compete among the classes of their batch."""
+        loss, present = 0.0, {s.y for s in batch}
+        for sample, z in zip(batch, now, strict=True):
+            allowed = [c for c in self.classes(sample.t) if c in present]
+            loss = loss + (torch.log(sum(torch.exp(z[c]) for c in allowed)) - z[sample.y]) / len(batch)
+        return loss + (self.cross_entropy(replay, again) if replay else 0.0)
 
 
 class NaiveGDumb(NaiveFinetune):

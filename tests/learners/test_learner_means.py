@@ -1,15 +1,16 @@
-"""CLS-ER and GDumb against slow transcriptions of their equations."""
+"""CLS-ER, CCL-DC and GDumb against slow transcriptions of their equations."""
 
 import dataclasses
 
 import pytest
 import torch
 from followed import CLOSE, SCENARIOS, names, same_net, same_reservoir
-from naive import Sample
-from naive_means import NaiveCLSER, NaiveGDumb
+from naive import NaiveNet, Sample
+from naive_means import NaiveCCLDC, NaiveCLSER, NaiveGDumb
 from test_learner_contrastive import of_images, pair
 from tiny import tiny_learner, tiny_setting, tiny_stream
 
+from bcl.learners.ccl_dc import CCLDCHyper
 from bcl.learners.cls_er import CLSERHyper
 from bcl.learners.gdumb import GDumbHyper
 
@@ -48,6 +49,34 @@ def test_who_answers_in_cls_er(answers):
     for module in learner.modules():
         module.training = False
     torch.testing.assert_close(was, learner.mask(net(x), t))
+
+
+@pytest.mark.parametrize(
+    ("net", "values"),
+    [
+        ("mlp", {"lr": 0.05, "replay_batch": 5}),
+        ("conv", {"lr": 0.02, "replay_batch": 4, "repeats": 2, "temperature": 2.0, "chain_weight": 0.3}),
+        ("views", {"lr": 0.02, "replay_batch": 4, "augment": "crop", "distill_weight": 0.5}),
+    ],
+    ids=lambda v: v if isinstance(v, str) else names(v),
+)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_ccl_dc_follows_its_equations(net, scenario, values):
+    setting = of_images(scenario) if net == "views" else tiny_setting(net, scenario)
+    values = {**values, "optimizer": "sgd", "weight_decay": 0.0}
+    learner, reference = pair("ccl-dc", NaiveCCLDC, CCLDCHyper, setting, "conv" if net == "views" else net, values)
+    assert not torch.equal(learner.peer.fc.weight, learner.net.fc.weight)
+    reference.peer = NaiveNet(learner.peer)
+    for x, y, t in tiny_stream(setting):
+        learner.observe(x, y, t)
+        reference.observe(x, y, t)
+        same_net(learner, reference)
+        same_reservoir(learner.memory, reference.memory)
+        for name, value in reference.peer.value.items():
+            torch.testing.assert_close(learner.peer.state_dict()[name].double(), value.detach(), **CLOSE)
+    learner.eval()
+    both = (learner.net(learner.scale(x)) + learner.peer(learner.scale(x))) / 2
+    torch.testing.assert_close(learner.predict(x, t), learner.mask(both, t))
 
 
 @pytest.mark.parametrize(
