@@ -99,6 +99,12 @@ class SCR(Learner):
         check_width(self)
         make_room(self, self.memory, t)
 
+    def boundary_passes(self) -> float:
+        """The memory as it is now, gone through twice (as it is, and as views) after every task that has begun."""
+        size, arrived = self.hyper.replay_batch, int(self.memory.get_buffer("seen").sum())
+        stored = int(self.memory.filled().sum()) // size * size
+        return 2 * stored * len(self.seen) / max(1, arrived) if self.hyper.review else 0.0
+
     def end_task(self, t: int) -> None:
         super().end_task(t)
         if self.hyper.review:

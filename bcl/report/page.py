@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
+from bcl.report import budget_figure, sheet
 from bcl.report import formatting as words
-from bcl.report import sheet
 from bcl.report.axis_figure import WORDS
+from bcl.report.budget import budget_sheet
 from bcl.report.figures import as_svg, figures_of
 from bcl.report.grouping import show
 from bcl.report.paper import difference
@@ -37,7 +38,8 @@ def write_report(study: Study, path: str | Path, tables: str | Path | None = Non
     """Write the page and, where `tables` is a directory, every table as LaTeX, Markdown and CSV; returns the files."""
     path = Path(path)
     write_atomically(path, render(study).encode())
-    return [path, *(sheet.save(sheets(study), Path(tables)) if tables else [])]
+    spent = budget_sheet(study)
+    return [path, *(sheet.save([*sheets(study), *([spent] if spent else [])], Path(tables)) if tables else [])]
 
 
 def render(study: Study) -> str:
@@ -112,6 +114,7 @@ def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
         "part": number,
         "several_seeds": any(len(row.runs) > 1 for row in group.rows),
         "figures": {name: Markup(as_svg(figure)) for name, figure in figures_of(group, study.axis).items()},
+        "budget": Markup(as_svg(spent)) if (spent := budget_figure.draw(group)) else "",
         "common": common,
         "configurations": configurations,
         "commands": _distinct(run.get("command") for row in group.rows for run in row.found),
