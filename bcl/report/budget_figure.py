@@ -20,14 +20,16 @@ AXES: dict[str, tuple[str, Callable[[float], float]]] = {
 
 
 def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
-    """Of each method, its rows in order of what they cost; the upper bound is no rival."""
+    """Of each method, or what a suite calls it up to a comma, its rows in order of what they cost. The upper bound is
+    no rival."""
     found: dict[str, list[tuple[float, Row]]] = {}
     scale = AXES[axis][1]
     for row in group.measured:
         spent = budget(row)[axis]
         if spent is not None and spent["mean"] > 0 and not row.is_upper_bound:
-            found.setdefault(row.method, []).append((scale(spent["mean"]), row))
-    return {method: sorted(rows, key=lambda point: point[0]) for method, rows in found.items()}
+            name = row.label.split(" (")[0].split(", ")[0]
+            found.setdefault(name, []).append((scale(spent["mean"]), row))
+    return {name: sorted(rows, key=lambda point: point[0]) for name, rows in found.items()}
 
 
 @figure_style()
@@ -54,12 +56,12 @@ def draw(group: Group) -> Figure | None:
 
 
 def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
-    for method, rows in points(group, axis).items():
+    for name, rows in points(group, axis).items():
         axes.errorbar(
             [at for at, _ in rows],
             [row.mean() for _, row in rows],
             yerr=[(row.measure("acc") or {"std": 0.0})["std"] for _, row in rows],
-            label=method,
+            label=name,
             color=colour(rows[0][1]),
             linestyle=line_style(rows[0][1]) if axis == "passes" else "none",
             marker=marker(rows[0][1]),
