@@ -10,10 +10,11 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.optimizer import descend, optimizer_of
+from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
     check_views,
+    descend,
     draw,
     keep,
     make_room,

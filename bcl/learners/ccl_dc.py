@@ -11,8 +11,8 @@ from torch.nn.functional import softmax
 from bcl.learners.base import Learner
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.optimizer import descend, optimizer_of
-from bcl.learners.replay import Common, check_views, draw_or_repeat, keep, make_room, memory_of, view, weighted
+from bcl.learners.optimizer import optimizer_of
+from bcl.learners.replay import Common, check_views, descend, draw_or_repeat, keep, make_room, memory_of, view, weighted
 from bcl.memory import Samples
 from bcl.nets import peer_of
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss

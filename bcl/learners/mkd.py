@@ -10,10 +10,11 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.optimizer import descend, optimizer_of
+from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     check_views,
+    descend,
     draw_or_repeat,
     keep,
     make_room,

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.ops.losses import Loss, gradients
 from bcl.ops.optimizers import adam_direction, clipped, momentum_
 from bcl.ops.updates import sgd_
 
@@ -86,14 +85,3 @@ def optimizer_of(learner: Learner, *further: nn.Module) -> Optimizer | None:
     if h.optimizer == "sgd" and not h.weight_decay and not h.clip:
         return None
     return Optimizer([learner.net, *further], h.optimizer, h.weight_decay, h.clip)
-
-
-def descend(
-    learner: Learner, optimizer: Optimizer | None, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None
-) -> None:
-    """One step on a loss at the learner's rate, of its network's weights or of others."""
-    if optimizer is None:
-        learner.descend(loss, learner.hyper.lr, weights)
-        return
-    weights = learner.weights() if weights is None else weights
-    optimizer.step(weights, gradients(loss, weights), learner.hyper.lr)

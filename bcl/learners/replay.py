@@ -3,7 +3,7 @@ replay of the current task, repeated steps, random views, a running mean of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch.nn.functional import softmax
 from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.optimizer import Descent
+from bcl.learners.optimizer import Descent, Optimizer
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
@@ -249,6 +249,17 @@ def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None)
     current, again = logits.split([len(y), len(replay.y)])
     m = len(replay.y) * weight
     return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
+
+
+def descend(
+    learner: Learner, optimizer: Optimizer | None, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None
+) -> None:
+    """One step on a loss at the learner's rate, of its network's weights or of others."""
+    if optimizer is None:
+        learner.descend(loss, learner.hyper.lr, weights)
+        return
+    weights = learner.weights() if weights is None else weights
+    optimizer.step(weights, gradients(loss, weights), learner.hyper.lr)
 
 
 def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:

@@ -12,8 +12,18 @@ from bcl.learners import nearest_mean
 from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.nearest_mean import check_features, class_means, nearness
-from bcl.learners.optimizer import descend, optimizer_of
-from bcl.learners.replay import Common, check_views, check_width, draw_or_repeat, keep, make_room, memory_of, view
+from bcl.learners.optimizer import optimizer_of
+from bcl.learners.replay import (
+    Common,
+    check_views,
+    check_width,
+    descend,
+    draw_or_repeat,
+    keep,
+    make_room,
+    memory_of,
+    view,
+)
 from bcl.nets import projection_head
 from bcl.ops.contrastive import supervised_contrastive_loss
 from bcl.ops.losses import Loss

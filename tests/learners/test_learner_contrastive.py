@@ -1,12 +1,10 @@
 """SCR and MKD against slow transcriptions of their equations, and what they refuse."""
 
-import dataclasses
-
 import pytest
 import torch
-from followed import CLOSE, SCENARIOS, names, same_net, same_reservoir
+from followed import CLOSE, SCENARIOS, names, pair, same_net, same_reservoir
 from naive_contrastive import NaiveMKD, NaiveSCR
-from tiny import tiny_learner, tiny_net, tiny_setting, tiny_stream
+from tiny import image_setting, tiny_learner, tiny_net, tiny_setting, tiny_stream
 
 from bcl import Setting
 from bcl.errors import InputError
@@ -15,20 +13,6 @@ from bcl.learners.mkd import MKDHyper
 from bcl.learners.scr import SCRHyper
 from bcl.ops.contrastive import supervised_contrastive_loss
 from bcl.ops.losses import HIDDEN
-
-IMAGES = ((0, 3), (1, 4, 6), (2, 5))
-
-
-def of_images(scenario):
-    """Bytes that are large enough to be cropped."""
-    classes = ((0, 1, 2),) * 3 if scenario == "domain" else IMAGES
-    return Setting(scenario, classes, (2, 16, 16), "uint8", 5, 4, (0.0, 1.0), 3)
-
-
-def pair(name, naive, hyper, setting, net_name, values):
-    net = tiny_net(net_name, setting)
-    reference = naive(net, setting, **dataclasses.asdict(hyper(**values)))
-    return method(name)(net, setting, **values), reference
 
 
 @pytest.mark.parametrize(
@@ -43,7 +27,7 @@ def pair(name, naive, hyper, setting, net_name, values):
 )
 @pytest.mark.parametrize("scenario", ["task", "class"])
 def test_scr_follows_its_equations(net, scenario, values):
-    setting = of_images(scenario) if net == "views" else tiny_setting(net, scenario)
+    setting = image_setting(scenario) if net == "views" else tiny_setting(net, scenario)
     learner, reference = pair("scr", NaiveSCR, SCRHyper, setting, "conv" if net == "views" else net, values)
     reference.head = {n: w.detach().double().requires_grad_() for n, w in learner.head.named_parameters()}
     questions = tiny_stream(setting, schedule=(0,), sizes=(3,), seed=5)[0][0]
@@ -102,7 +86,7 @@ def test_a_sample_that_is_alone_in_its_class_adds_nothing():
 )
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_mkd_follows_its_equations(net, scenario, values):
-    setting = of_images(scenario) if net == "views" else tiny_setting(net, scenario)
+    setting = image_setting(scenario) if net == "views" else tiny_setting(net, scenario)
     values = {**values, "optimizer": "sgd"}  # float32 and Adam together would need a tolerance that hides mistakes
     learner, reference = pair("mkd", NaiveMKD, MKDHyper, setting, "conv" if net == "views" else net, values)
     for x, y, t in tiny_stream(setting):

@@ -4,11 +4,10 @@ import dataclasses
 
 import pytest
 import torch
-from followed import CLOSE, SCENARIOS, names, same_net, same_reservoir
+from followed import CLOSE, SCENARIOS, names, pair, same_net, same_reservoir
 from naive import NaiveNet, Sample
 from naive_means import NaiveCCLDC, NaiveCLSER, NaiveGDumb
-from test_learner_contrastive import of_images, pair
-from tiny import tiny_learner, tiny_setting, tiny_stream
+from tiny import image_setting, tiny_learner, tiny_setting, tiny_stream
 
 from bcl.learners.ccl_dc import CCLDCHyper
 from bcl.learners.cls_er import CLSERHyper
@@ -26,7 +25,7 @@ from bcl.learners.gdumb import GDumbHyper
 )
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_cls_er_follows_its_equations(net, scenario, values):
-    setting = of_images(scenario) if net == "views" else tiny_setting(net, scenario)
+    setting = image_setting(scenario) if net == "views" else tiny_setting(net, scenario)
     learner, reference = pair("cls-er", NaiveCLSER, CLSERHyper, setting, "conv" if net == "views" else net, values)
     for x, y, t in tiny_stream(setting):
         learner.observe(x, y, t)
@@ -62,7 +61,7 @@ def test_who_answers_in_cls_er(answers):
 )
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_ccl_dc_follows_its_equations(net, scenario, values):
-    setting = of_images(scenario) if net == "views" else tiny_setting(net, scenario)
+    setting = image_setting(scenario) if net == "views" else tiny_setting(net, scenario)
     values = {**values, "optimizer": "sgd", "weight_decay": 0.0}
     learner, reference = pair("ccl-dc", NaiveCCLDC, CCLDCHyper, setting, "conv" if net == "views" else net, values)
     assert not torch.equal(learner.peer.fc.weight, learner.net.fc.weight)
