@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -53,14 +54,23 @@ def count_passes(learner: Learner) -> dict[str, float] | None:
     A pass is as many multiplications as one sample takes through the network. A copy of the learner takes a step in
     the first task, in the second and in the last; between these two the number is taken to be linear in the tasks. On
     a GPU the copy has shapes alone and computes nothing. What a learner does when a task ends is added as it says.
+    Learners that differ in their seed alone are counted once.
     """
+    kind = type(learner), learner.hyper, replace(learner.setting, seed=0), repr(learner.net)
     try:
-        return _count(learner)
+        if kind not in _counted:
+            _counted[kind] = _count(learner)
+        forward, backward = (passes + learner.boundary_passes() for passes in _counted[kind])
     except Exception:  # a method or network of the user's that cannot be copied, or not be asked like this
         return None
+    return {"forward": round(forward, 3), "backward": round(backward, 3)}
 
 
-def _count(learner: Learner) -> dict[str, float]:
+_counted: dict[Hashable, tuple[float, float]] = {}
+
+
+def _count(learner: Learner) -> tuple[float, float]:
+    """By the steps alone."""
     setting, on_cpu = learner.setting, learner.visible.device.type == "cpu"
     twin = deepcopy(learner) if on_cpu else deepcopy(learner).to("meta")
     twin.train()
@@ -69,9 +79,8 @@ def _count(learner: Learner) -> dict[str, float]:
     unit = _of_one_sample(twin, x)
     found = [_of_a_step(twin, x, t) for t in dict.fromkeys((0, min(1, tasks - 1), tasks - 1))]
     epochs = int(learner.hyper.epochs) if learner.is_upper_bound else 1
-    mean = [epochs * _over_tasks([one[i] for one in found], tasks) / n / unit[i] for i in range(2)]
-    ended = learner.boundary_passes()
-    return {"forward": round(mean[0] + ended, 3), "backward": round(mean[1] + ended, 3)}
+    forward, backward = (epochs * _over_tasks([one[i] for one in found], tasks) / n / unit[i] for i in range(2))
+    return forward, backward
 
 
 def _of_one_sample(twin: Learner, x: Tensor) -> tuple[float, float]:

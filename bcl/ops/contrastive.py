@@ -23,7 +23,8 @@ def supervised_contrastive_loss(z: Tensor, label: Tensor, temperature: float, co
         others = others & counted
     same = others & (label[:, None] == label)
     z = full_precision(z)
-    log_p = log_softmax((z @ z.T / temperature).masked_fill(~others, HIDDEN), dim=1)
+    near = (z[:, None] * z).sum(2)  # no matrix product, which may be rounded: a small temperature would magnify that
+    log_p = log_softmax((near / temperature).masked_fill(~others, HIDDEN), dim=1)
     each = -torch.where(same, log_p, 0).sum(1) / same.sum(1).clamp(min=1)
     if counted is None:
         return Loss(each.mean())

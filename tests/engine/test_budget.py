@@ -7,9 +7,15 @@ import torch
 from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting
 
 from bcl import Setting
-from bcl.engine import count_passes, stored_bytes
+from bcl.engine import budget, count_passes, stored_bytes
 from bcl.learners import METHODS, method
 from bcl.nets import build
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(budget, "_counted", {})
+
 
 BATCH, DRAW, TASKS = 4, 6, 3  # of the tiny setting, whose rings have five slots, and reservoirs fifteen
 RING, RESERVOIR = (BATCH + 5) / BATCH, (BATCH + DRAW) / BATCH
@@ -72,13 +78,22 @@ def test_gdumb_counts_what_it_does_when_tasks_end():
 
 
 @pytest.mark.parametrize("name", ["er", "mkd", "bcl-dual", "ccl-dc"])
-def test_shapes_alone_give_the_same_count(name):
+def test_shapes_alone_give_the_same_count(name, monkeypatch):
     """As on a GPU, where nothing is computed for it."""
     setting = Setting.split([[0, 1], [2, 3]], shape=(3, 16, 16), dtype="uint8", memory=8)
     learner = method(name)(build("resnet18-reduced", setting), setting)
     counted = count_passes(learner)
     assert counted["forward"] > 1
+    monkeypatch.setattr(budget, "_counted", {})
     assert count_passes(learner.to("meta")) == counted
+
+
+def test_seeds_share_a_count():
+    counted = [count_passes(tiny_learner("er", seed=seed, net_seed=seed)) for seed in (1, 2)]
+    assert counted[0] == counted[1]
+    assert len(budget._counted) == 1
+    assert count_passes(tiny_learner("er", replay_batch=1)) != counted[0]
+    assert len(budget._counted) == 2
 
 
 def test_a_network_that_cannot_be_copied_is_not_counted():
