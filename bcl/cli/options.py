@@ -114,6 +114,7 @@ Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to 
 SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
+MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]
 Set = Annotated[
     list[str],
     typer.Option(

@@ -23,6 +23,7 @@ def run(
     tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
     memory: given.Memory = None,
+    memory_total: given.MemoryTotal = None,
     net: Annotated[
         str | None,
         typer.Option(
@@ -52,7 +53,8 @@ def run(
     if seeds is not None and seed is not None:
         raise InputError("give --seeds N or --seed S, not both")
     find_benchmark(benchmark)
-    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "memory": memory, "net": net}
+    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "net": net}
+    options |= {"memory": memory, "memory_total": memory_total}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
     suite = one_block(
         benchmark, methods, number, first, {**options, "precision": precision}, given.settings(set_)

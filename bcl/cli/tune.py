@@ -28,6 +28,7 @@ def tune(
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
     scenario: given.Scenario = None,
     memory: given.Memory = None,
+    memory_total: given.MemoryTotal = None,
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
     out: given.Out = None,
@@ -51,7 +52,8 @@ def tune(
     tuning.check_target(save)
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
-    options |= {"trials": trials, "workers": workers, "grid": tuning.read_grid(grid) if grid else None}
+    options |= {"memory_total": memory_total, "trials": trials, "workers": workers}
+    options |= {"grid": tuning.read_grid(grid) if grid else None}
     options |= {"scenario": scenario, "device": device, "out": where}
     found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():

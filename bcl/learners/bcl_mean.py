@@ -10,19 +10,22 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
+from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
     check_views,
+    descend,
     draw,
     keep,
     make_room,
     memory_of,
+    mixed_loss,
     running_mean,
     store_soft_targets,
     view,
 )
 from bcl.memory import Field
-from bcl.ops.losses import Loss, cross_entropy, replay_loss
+from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
@@ -85,6 +88,7 @@ class BCLMean(Learner):
         check_views(setting, h.augment)
         self.memory = memory_of(setting, h.memory, {"target": Field((setting.n_classes,), torch.float32)})
         self.mean = running_mean(self)  # θ; the network itself holds φ
+        self.optimizer = optimizer_of(self)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
 
@@ -94,7 +98,7 @@ class BCLMean(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.inner_loss(x, y, t)
-            self.descend(loss, self.hyper.lr)
+            descend(self, self.optimizer, loss)
             if self.mean is not None:
                 self.mean.follow(self.whole_state(), self.hyper.mean_decay)
         keep(self, self.memory, x, y, t)
@@ -109,7 +113,7 @@ class BCLMean(Learner):
         replay = replay._replace(x=view(self, replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)
         target = replay.extra["target"] if h.distill_weight and self.past else None
-        return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, "batch", share=weight)
+        return mixed_loss(self, logits, y, replay, weight, target)
 
     def begin_task(self, t: int) -> None:
         """Store what the mean answers on the samples of the tasks that are over, then begin."""

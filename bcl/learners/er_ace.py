@@ -75,5 +75,10 @@ class ERACE(Learner):
         """Logits of the current batch, with all but C_n hidden."""
         if self.hyper.current_classes == "task":
             return mask_tasks(logits, self.own_classes, t)
-        present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
-        return mask_logits(logits, present.index_fill_(0, y, True))
+        return mask_to_batch(logits, y)
+
+
+def mask_to_batch(logits: Tensor, y: Tensor) -> Tensor:
+    """Logits with all classes hidden but those of a batch's labels."""
+    present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
+    return mask_logits(logits, present.index_fill_(0, y, True))

@@ -60,21 +60,26 @@ class Passes(nn.Module):
         return self.mask(self.raw_replay_logits(x, replayed, together, state), t, replayed.task)
 
     def raw_replay_logits(
-        self, x: Tensor, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
+        self,
+        x: Tensor,
+        replayed: Samples,
+        together: bool,
+        state: Mapping[str, Tensor] | None = None,
+        net: nn.Module | None = None,
     ) -> Tensor:
         """Logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
 
         It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
         network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
-        quicker.
+        quicker. `net`: another network of the same making.
         """
         sizes = [len(x), len(replayed.x)]
         couples, groups = self.coupling()
         apart = couples and not together
         if apart and not groups:
-            return torch.cat([self.raw_logits(x, state=state), self.raw_logits(replayed.x, state=state)])
+            return torch.cat([self.raw_logits(part, state=state, net=net) for part in (x, replayed.x)])
         with batch_groups(sizes if apart else [sum(sizes)]):
-            return self.raw_logits(x, replayed.x, state=state)
+            return self.raw_logits(x, replayed.x, state=state, net=net)
 
     def raw_logits(
         self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None

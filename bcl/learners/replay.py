@@ -3,7 +3,7 @@ replay of the current task, repeated steps, random views, a running mean of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +11,12 @@ from torch.nn.functional import softmax
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.optimizer import Descent, Optimizer
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
-from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
+from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
 
@@ -145,16 +146,26 @@ SMALLEST = 16  # the side of an image that can be cropped
 
 
 @hypers
-class Ingredients(HyperParameters):
+class Common(Descent):
+    """What every replaying method can be given."""
+
     memory: str = hyper(
         "ring",
         "what is kept: the latest of each task, a uniform sample of the stream, or one of each class; the last two use "
         "the slots of all tasks from the start",
         choices=("ring", "reservoir", "balanced"),
     )
-    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
     repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
     augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
+
+
+@hypers
+class Ingredients(Common):
+    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
+    weigh: str = hyper(
+        "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
+        choices=("batches", "samples"),
+    )  # fmt: skip
     mean_decay: float = hyper(
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
@@ -169,8 +180,8 @@ class RunningMean(FrozenCopy):
     n / (n + 9), so that it reaches back over a tenth of a short stream, and as far as `decay` says in a long one.
     """
 
-    def __init__(self, net: nn.Module):
-        super().__init__(net)
+    def __init__(self, net: nn.Module, batch_statistics: bool = False):
+        super().__init__(net, batch_statistics)
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 
@@ -178,6 +189,12 @@ class RunningMean(FrozenCopy):
         """mean <- γ_n mean + (1 - γ_n) state,   γ_n = min(decay, n / (n + 9))"""
         self.steps += 1
         interpolate_(state, whole_state(self.net), (self.steps / (self.steps + 9)).clamp(max=decay))
+
+
+def state_of(net: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name: what `logits` takes as `state`, so that another network answers in the learner's
+    mode."""
+    return {**dict(net.named_parameters()), **dict(net.named_buffers())}
 
 
 def running_mean(learner: Learner) -> RunningMean | None:
@@ -207,10 +224,48 @@ def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tupl
     return draw_earlier(learner, memory, h.replay_batch, t), None
 
 
-def view(learner: Learner, x: Tensor) -> Tensor:
-    """Random views of samples, or the samples themselves."""
-    kind = learner.hyper.augment
-    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS * len(x)))
+def mixed_loss(
+    learner: Learner, logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None, target: Tensor | None = None
+) -> Loss:
+    """L(B_n) + L(B_M) + λ KL_τ(target || B_M), given the logits of one batch after the other; `weight` as `draw` says.
+
+    With weigh=samples the two cross-entropies are one mean over all samples: see `mean_loss`.
+    """
+    h = learner.hyper
+    kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
+    if h.weigh == "batches":
+        return replay_loss(logits, y, replay.y, target, share=weight, **kept)
+    loss = mean_loss(logits, y, replay, weight)
+    if target is not None:
+        held = distillation_loss(logits[len(y) :], target, h.temperature, "batch")
+        loss = loss + h.distill_weight * weighted(held, weight)
+    return loss
+
+
+def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None) -> Loss:
+    """The mean cross-entropy of all samples, current and replayed; `weight` as `draw_or_repeat` says."""
+    if weight is None:
+        return cross_entropy(logits, torch.cat([y, replay.y]))
+    current, again = logits.split([len(y), len(replay.y)])
+    m = len(replay.y) * weight
+    return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
+
+
+def descend(
+    learner: Learner, optimizer: Optimizer | None, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None
+) -> None:
+    """One step on a loss at the learner's rate, of its network's weights or of others."""
+    if optimizer is None:
+        learner.descend(loss, learner.hyper.lr, weights)
+        return
+    weights = learner.weights() if weights is None else weights
+    optimizer.step(weights, gradients(loss, weights), learner.hyper.lr)
+
+
+def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:
+    """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
+    kind = kind or learner.hyper.augment
+    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
 
 
 def check_views(setting: Setting, kind: str) -> None:
@@ -221,3 +276,14 @@ def check_views(setting: Setting, kind: str) -> None:
             f"augment={kind} crops images [channels, height, width] with sides of {SMALLEST} or more, and these "
             f"samples are {list(shape)}; use augment=none"
         )
+
+
+@torch.no_grad()
+def check_width(learner: Learner) -> None:
+    """Raise where the network gives another number of logits than there are classes. For a learner whose steps ask for
+    no logits, when a task begins."""
+    was_training = learner.net.training
+    learner.net.eval()
+    x = torch.zeros(1, *learner.setting.shape, dtype=getattr(torch, learner.setting.dtype))
+    learner.raw_logits(x.to(learner.visible.device))
+    learner.net.train(was_training)

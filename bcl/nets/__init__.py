@@ -3,7 +3,16 @@
 from bcl.nets.build import NETS, build
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
-from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, stacks, why_not_alone
+from bcl.nets.modules import (
+    BatchNorm2d,
+    FrozenCopy,
+    couples_samples,
+    groups_samples,
+    peer_of,
+    stacks,
+    why_not_alone,
+)
+from bcl.nets.projection import projection_head
 from bcl.nets.resnet import ResNet18
 
 __all__ = [
@@ -16,6 +25,8 @@ __all__ = [
     "classes_of_tasks",
     "couples_samples",
     "groups_samples",
+    "peer_of",
+    "projection_head",
     "reveal",
     "stacks",
     "visible_at_start",

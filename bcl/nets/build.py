@@ -21,6 +21,7 @@ NETS: dict[str, str] = {
     "mlp": "three hidden layers of 128 (the paper's, for Permuted MNIST)",
     "resnet18-reduced": "ResNet-18 with 20 base filters and a max-pool after the stem (the paper's, for CIFAR-100)",
     "resnet18-reduced-plain": "the same without the max-pool (the MIR setting, for CIFAR-10)",
+    "resnet18-plain": "ResNet-18 with 64 base filters, a 3x3 stem and no max-pool (for small images, as others use it)",
     "resnet18": "the full ResNet-18, from random weights",
     "resnet18-imagenet": "the full ResNet-18, pretrained on ImageNet (the paper's, for CUB)",
 }
@@ -35,6 +36,7 @@ def build(name: str, setting: Setting) -> nn.Module:
     makers: dict[str, Callable[[int, int], nn.Module]] = {
         "resnet18-reduced": lambda classes, channels: ResNet18(classes, 20, "pool", channels),
         "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),
+        "resnet18-plain": lambda classes, channels: ResNet18(classes, 64, "plain", channels),
         "resnet18": lambda classes, channels: ResNet18(classes, 64, "imagenet", channels),
         "resnet18-imagenet": _pretrained,
     }

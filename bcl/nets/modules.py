@@ -14,6 +14,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from bcl.errors import first_line
 from bcl.ops.layers import batch_norm, stacking_pays
 
+PEER_SEED = 2  # added to a setting's seed: other weights than the network's own
+
 
 class Conv2d(nn.Conv2d):
     """torch's, with channels-last weights: the fused kernels take them so, and on a CPU all that follows from them is
@@ -63,6 +65,18 @@ class FrozenCopy(nn.Module):
     def take(self, net: nn.Module) -> None:
         """Become what `net` is now."""
         self.net.load_state_dict(net.state_dict())
+
+
+def peer_of(net: nn.Module, seed: int) -> nn.Module:
+    """A network like another, to be trained too, with weights of its own: those of modules that can be begun anew."""
+    peer = deepcopy(net)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed((seed + PEER_SEED) % 2**63)
+        for module in peer.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+    return peer
 
 
 def couples_samples(net: nn.Module) -> bool:

@@ -14,9 +14,10 @@ from markupsafe import Markup
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
 from bcl.names import slug
+from bcl.report import budget_figure, sheet
 from bcl.report import formatting as words
-from bcl.report import sheet
 from bcl.report.axis_figure import WORDS
+from bcl.report.budget import budget_sheet
 from bcl.report.chart import Chart
 from bcl.report.figures import as_svg, figures_of
 from bcl.report.grouping import show
@@ -45,7 +46,8 @@ def write_report(study: Study, path: str | Path, tables: str | Path | None = Non
     """Write the page and, where `tables` is a directory, every table as LaTeX, Markdown and CSV; returns the files."""
     path = Path(path)
     write_atomically(path, render(study).encode())
-    return [path, *(sheet.save(sheets(study), Path(tables)) if tables else [])]
+    spent = budget_sheet(study)
+    return [path, *(sheet.save([*sheets(study), *([spent] if spent else [])], Path(tables)) if tables else [])]
 
 
 def render(study: Study) -> str:
@@ -144,6 +146,7 @@ def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
         "figures": {name: _figure(figure) for name, figure in drawn.items()},
         "legend": _legend(drawn),
         "few": len(group.measured) <= FEW,
+        "budget": _figure(spent)["svg"] if (spent := budget_figure.draw(group)) else "",
         "common": common,
         "configurations": configurations,
         "commands": _distinct(run.get("command") for row in group.rows for run in row.found),

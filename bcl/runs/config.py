@@ -51,6 +51,7 @@ class RunConfig:
         tasks: int | None = None,
         samples: int | None = None,
         memory: int | None = None,
+        memory_total: int | None = None,
         net: str | None = None,
         device: str = "cpu",
         part: str = "learn",
@@ -70,7 +71,8 @@ class RunConfig:
         learner = method(method_name)
         if scenario not in learner.scenarios:
             raise InputError(learner.refusal(scenario))
-        stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
+        size = {"tasks": tasks, "samples": samples, "memory": memory, "memory_total": memory_total}
+        stream = home.stream(seed, part=part, scenario=scenario, **size)
         digests = [stream.dataset.digest, check_net(net or home.net)]
         place = (benchmark_name, scenario, home.scenario, method_name)
         hyper = asdict(learner.Hyper.of({**preset(*place), **(overrides or {})}))

@@ -133,6 +133,8 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
+        "passes": engine.count_passes(member.learner),
+        "stored_bytes": engine.stored_bytes(member.learner),
         "config": config.to_json(),
         "sources": config.sources,
         "chance": chance(config.scenario, member.stream.setting.classes),

@@ -54,6 +54,8 @@ class _Required(TypedDict):
 class Result(_Required, total=False):
     """One run; accuracies in percent. None: not defined where only the end was measured."""
 
+    passes: dict[str, float] | None  # forward and backward, per arriving sample; older results have none
+    stored_bytes: dict[str, int]  # beside the network: in memories, and in copies of the network; likewise
     time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
     files: dict[str, str]  # SHA-256 of what people read beside it, by name; older results have none
     sources: dict[str, str]  # where hyper-parameters come from that are not the method's defaults; likewise

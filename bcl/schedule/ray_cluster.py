@@ -85,6 +85,7 @@ def _schedule(
 
     queue = Queue([i for i in missing if configs[i].device == "cpu"], configs, store)
     under_way: dict[Any, Sequence[int]] = {}
+    indices: Sequence[int]
     try:
         for indices in gpu_groups(ray, configs, [i for i in missing if configs[i].device != "cpu"], job):
             under_way[submit(indices)] = indices

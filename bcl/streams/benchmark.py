@@ -50,8 +50,12 @@ class Benchmark:
         tasks: int | None = None,
         samples: int | None = None,
         memory: int | None = None,
+        memory_total: int | None = None,
     ) -> Stream:
-        """The stream of one seed: the same call gives the same stream, on every machine."""
+        """The stream of one seed: the same call gives the same stream, on every machine.
+
+        `memory`: slots per task; or `memory_total`: of all tasks together.
+        """
         if str(part) not in PARTS:
             raise unknown("part", part, PARTS)
         available = self.learning_tasks if part == "learn" else self.tuning_tasks
@@ -72,12 +76,25 @@ class Benchmark:
             self._columns(scenario, plans),
             dataset.train_x.shape[1:],
             dtype=str(dataset.train_x.dtype),
-            memory=self.memory if memory is None else memory,
+            memory=self._slots(memory, memory_total, tasks),
             batch_size=self.batch_size,
             input_range=self.input_range,
             seed=seed,
         )
         return Stream(dataset, plans, setting)
+
+    def _slots(self, memory: int | None, total: int | None, tasks: int) -> int:
+        """Slots per task. A total that tasks cannot share evenly is refused: some memories would have less of it."""
+        if total is None:
+            return self.memory if memory is None else memory
+        if memory is not None:
+            raise InputError("give memory, the slots per task, or memory_total, those of all tasks, not both")
+        if total < 1 or total % tasks:
+            near = sorted({total - total % tasks, total - total % tasks + tasks} - {0})
+            raise InputError(
+                f"{tasks} tasks cannot share {total} slots evenly; use {' or '.join(str(n) for n in near)} in total"
+            )
+        return total // tasks
 
     def load(self) -> Dataset:
         """The data set; images that are memory-mapped stay on disk."""
@@ -178,6 +195,15 @@ BENCHMARKS: dict[str, Benchmark] = {
             "split-cifar10", "cifar10", "split", 5, 5, 2, "class", "resnet18-reduced-plain", 100,
             "CIFAR-10, two new classes per task in order, as in the MIR setting (Aljundi et al., 2019)",
             input_range=(-1.0, 1.0), shuffled_classes=False, held_out=0.05, tune_on=LEARNING,
+        ),
+        Benchmark(
+            "split-cifar100-10", "cifar100", "split", 10, 10, 10, "class", "resnet18-plain", 200,
+            "CIFAR-100, all classes, ten new ones per task: the protocol of class-incremental learning online",
+            held_out=0.05, tune_on=LEARNING,
+        ),
+        Benchmark(
+            "split-tiny-imagenet", "tiny-imagenet", "split", 20, 20, 10, "class", "resnet18-plain", 100,
+            "Tiny-ImageNet at 64x64, ten new classes per task", held_out=0.05, tune_on=LEARNING,
         ),
     )
 }  # fmt: skip

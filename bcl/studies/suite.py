@@ -19,11 +19,12 @@ from bcl.studies.published import published
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
 RUNS = (
-    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "net", "set", "seeds"),
-    *("precision", "label", "group"),
+    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "net", "set"),
+    *("seeds", "precision", "label", "group"),
 )
-OPTIONS = ("scenario", "tasks", "samples", "memory", "net", "precision")  # RunConfig.resolve takes them by these names
-NUMBERS = ("tasks", "samples", "memory")  # those of them that are whole numbers: ACC can be drawn against them
+# RunConfig.resolve takes them by these names
+OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "net", "precision")
+NUMBERS = ("tasks", "samples", "memory", "memory_total")  # whole numbers: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 

@@ -120,7 +120,8 @@ def tune(
                 rows += (answer := evaluate({method: Round(points, seeds)})[method])
                 return [row["acc"] for row in answer]
 
-            name = f"optuna-{slug(method)}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
+            memory = options.get("memory_total") or options.get("memory")
+            name = f"optuna-{slug(method)}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
             at_once = max(1, (workers or cores()) // len(seeds))
             earlier = sample(values, trials or TRIALS, ask, out / name, at_once)
             rows += [{"values": found, "acc": acc, "accs": []} for found, acc in earlier]

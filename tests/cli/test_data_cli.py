@@ -28,7 +28,7 @@ def test_status_of_an_empty_cache(empty_cache, capsys):
     report = json.loads(say(capsys, "data", "status", "--json"))
     assert report["cache"] == str(empty_cache)
     names = [row["name"] for row in report["data"]]
-    assert names == ["mnist", "cifar10", "cifar100", "cub", "miniimagenet", "resnet18"]
+    assert names == ["mnist", "cifar10", "cifar100", "cub", "tiny-imagenet", "miniimagenet", "resnet18"]
     assert not any(row["present"] for row in report["data"])
     assert "bcl data import cub PATH" in next(row["hint"] for row in report["data"] if row["name"] == "cub")
     assert "missing" in say(capsys, "data", "status")
@@ -43,6 +43,8 @@ def test_the_list_of_benchmarks_says_what_is_missing(empty_cache, capsys):
         "split-miniimagenet": (17, 3, 5, 2_500, 500, 65, "task", "resnet18-reduced"),
         "split-cub": (17, 3, 10, 300, 290, 50, "task", "resnet18-imagenet"),
         "split-cifar10": (5, 5, 2, 9_500, 2_000, 100, "class", "resnet18-reduced-plain"),
+        "split-cifar100-10": (10, 10, 10, 4_750, 1_000, 200, "class", "resnet18-plain"),
+        "split-tiny-imagenet": (20, 20, 10, 4_750, 500, 100, "class", "resnet18-plain"),
     }
     keys = ("tasks", "tuning_tasks", "classes_per_task", "train_per_task", "test_per_task", "memory_per_task")
     for name, values in wanted.items():

@@ -51,6 +51,12 @@ def tiny_setting(net="mlp", scenario="task", *, memory=5, dtype="float32", input
     return Setting(scenario, classes, SHAPES[net], dtype, memory, 4, input_range, seed)
 
 
+def image_setting(scenario):
+    """Bytes that are large enough to be cropped, for the network `conv`."""
+    classes = tiny_setting("conv", scenario).classes
+    return Setting(scenario, classes, (2, 16, 16), "uint8", 5, 4, (0.0, 1.0), 3)
+
+
 def tiny_net(net, setting, seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

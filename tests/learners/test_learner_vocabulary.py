@@ -19,6 +19,9 @@ def test_a_step_returns_its_loss(name, scenario):
     learner = tiny_learner(name, scenario=scenario)
     for x, y, t in tiny_stream(learner.setting):
         loss = learner.observe(x, y, t)
+        if name == "gdumb":  # a step stores, and learns nothing
+            assert loss is None
+            continue
         assert loss.shape == ()
         assert loss > 0
         assert not loss.requires_grad
