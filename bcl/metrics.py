@@ -81,3 +81,13 @@ def _square(a: Matrix) -> np.ndarray[Any, Any] | None:
     if m.ndim != 2 or m.size == 0:
         raise ValueError("an accuracy matrix has a row per task learnt and a column per task")
     return m if m.shape[0] == m.shape[1] else None
+
+
+def prequential_accuracy(windows: Sequence[Sequence[int]]) -> float | None:
+    """Accuracy on samples that were answered before they were learnt, from [samples, right answers] of stretches.
+
+    >>> prequential_accuracy([[50, 20], [50, 40]])
+    60.0
+    """
+    samples = sum(window[0] for window in windows)
+    return 100.0 * sum(window[1] for window in windows) / samples if samples else None

@@ -11,7 +11,7 @@ from bcl.report.study import Group, Row
 from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
 
 WIDE, TALL = 6.6, 3.7
-WORDS = {"memory": "memory slots per task", "samples": "training samples per task"}
+WORDS = {"memory": "memory slots per task", "samples": "training samples per task", "batch_size": "batch size"}
 
 
 def curves(group: Group) -> dict[str, list[Row]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from bcl.report import formatting as words
 from bcl.report.paper import deviation, difference, is_converted
@@ -12,7 +13,9 @@ from bcl.report.statistics import LEVEL
 from bcl.report.study import Result, Row, Study
 from bcl.report.style import colour, packaged
 
+T = TypeVar("T")
 ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "bwt": "BWT ↑", "fwt": "FWT ↑", "anytime": "anytime ↑"}
+PREQUENTIAL = "prequential ↑"  # where it was measured
 CONVERTED = "c"  # marks a published standard deviation that was printed as another width
 
 
@@ -24,7 +27,13 @@ def results_sheet(study: Study) -> Sheet:
     headings = ["method"]
     for measure in measures:
         headings += [ARROWS[measure], *(["paper", "Δ"] if compared else [])]
-    headings += [ARROWS["anytime"], *(["p"] if tested else []), "seeds", *([] if compared else ["s/run"])]
+    headings += [
+        ARROWS["anytime"],
+        *_prequential(study, PREQUENTIAL),
+        *(["p"] if tested else []),
+        "seeds",
+        *([] if compared else ["s/run"]),
+    ]
     parts = []
     for group in study.groups:
         lines: dict[bool, list[list[Cell]]] = {False: [], True: []}
@@ -34,10 +43,20 @@ def results_sheet(study: Study) -> Sheet:
             for measure in measures:
                 cells.append(_ours(row, measure, best[measure], p if measure == "acc" else None))
                 cells += _theirs(measure, row.measure(measure), row.published.get(measure)) if compared else []
-            cells += [_ours(row, "anytime"), *([_p(p)] if tested else []), _seeds(row)]
+            cells += [
+                _ours(row, "anytime"),
+                *_prequential(study, _ours(row, "prequential")),
+                *([_p(p)] if tested else []),
+                _seeds(row),
+            ]
             lines[row.is_upper_bound].append(cells if compared else [*cells, _seconds(row)])
         parts.append(Part(group.name, lines[False], lines[True]))
     return Sheet("results", study.title, headings, parts, _note(study, tested))
+
+
+def _prequential(study: Study, what: T) -> list[T]:
+    """A column only where a run has measured it."""
+    return [what] if any(row.measure("prequential") for row in study.rows) else []
 
 
 def _is_known(study: Study, measure: str) -> bool:
@@ -114,6 +133,8 @@ def _note(study: Study, tested: bool) -> str:
     if tested:
         text += f" p: paired t-test over seeds against the highest ACC, Holm-corrected; * marks p < {LEVEL}."
     text += " Anytime: the accuracy on the tasks seen so far, averaged over time."
+    if _prequential(study, ""):
+        text += " Prequential: the accuracy on every mini-batch before it was learnt."
     if any(row.diverged for row in study.rows):
         text += " Diverged: the weights of a run are not finite; means and tests are without it."
     if study.has_published:
@@ -157,19 +178,22 @@ def _per_step(row: Row) -> float | None:
 
 def seeds_sheet(study: Study) -> Sheet:
     """Every run that counts, and those that diverged."""
-    headings = ["method", "seed", *(ARROWS[measure] for measure in ARROWS), "steps", "time", "run"]
-    parts = [Part(group.name, [_run(row, run) for row in group.rows for run in row.found]) for group in study.groups]
+    headings = ["method", "seed", *ARROWS.values(), *_prequential(study, PREQUENTIAL), "steps", "time", "run"]
+    names = [*ARROWS, *_prequential(study, "prequential")]
+    parts = [
+        Part(group.name, [_run(row, run, names) for row in group.rows for run in row.found]) for group in study.groups
+    ]
     return Sheet("seeds", "Every seed", headings, [part for part in parts if part.rows])
 
 
-def _run(row: Row, run: Result) -> list[Cell]:
+def _run(row: Row, run: Result, names: Sequence[str]) -> list[Cell]:
     diverged, id = bool(run.get("diverged")), str(run.get("id") or words.NOTHING)
     seed = Cell(f"{run['seed']}{' diverged' if diverged else ''}", {"seed": run["seed"], "diverged": diverged})
     steps, seconds = run.get("steps"), run.get("seconds")
     return [
         _name(row),
         replace(seed, kind="missing" if diverged else ""),
-        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in ARROWS),
+        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in names),
         Cell(str(steps or words.NOTHING), {"steps": steps}),
         Cell(words.duration(seconds), {"seconds": seconds}),
         Cell(id, {"run": id}, kind="run"),

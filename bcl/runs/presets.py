@@ -40,10 +40,14 @@ def _nested(table: Any, deep: int) -> bool:
 
 
 def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:
-    """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults)."""
-    for name in (scenario, default_scenario):
-        for table in _tables():
-            values = table.get(benchmark, {}).get(name, {}).get(method)
-            if values is not None:
-                return dict(values)
+    """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults).
+
+    A stream that varies a benchmark's (`split-digits?blurry=0.1`) has those of the benchmark, unless it has its own.
+    """
+    for place in dict.fromkeys((benchmark, benchmark.partition("?")[0])):
+        for name in (scenario, default_scenario):
+            for table in _tables():
+                values = table.get(place, {}).get(name, {}).get(method)
+                if values is not None:
+                    return dict(values)
     return {}

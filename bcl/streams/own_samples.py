@@ -11,6 +11,7 @@ import numpy as np
 from bcl.data.dataset import Array, TaskedDataset
 from bcl.errors import InputError
 from bcl.streams.own import OwnBenchmark, finite_float32, from_tasked, number_classes
+from bcl.streams.variation import Variation
 
 Triples = Iterable[tuple[Any, Any, Any]]
 
@@ -50,7 +51,7 @@ def from_samples(
     base = (name, train_x, y[:cut], test_x, y[cut:], classes, total.hexdigest())
     data = TaskedDataset(*base, train_task=train_task, test_task=test_task)
     settings = {"scenario": scenario, "net": net, "memory": memory, "batch_size": batch_size}
-    return from_tasked(name, data, shuffled_classes=shuffle, **settings)
+    return from_tasked(name, data, variation=Variation(shuffle=shuffle), **settings)
 
 
 def from_datasets(train: Any, test: Any, tasks: Sequence[Sequence[int]], **settings: Any) -> OwnBenchmark:

@@ -33,7 +33,7 @@ class Estimate:
 
 
 def guess(one: Planned, device: str) -> float:
-    home = BENCHMARKS.get(one.line.benchmark)
+    home = BENCHMARKS.get(one.line.benchmark.partition("?")[0])
     if home is None:  # the user's own data
         return UNKNOWN * 60
     config = one.configs[0] if one.configs else None
@@ -42,7 +42,7 @@ def guess(one: Planned, device: str) -> float:
     train, classes = (spec.train, spec.classes) if spec else (len((data := home.load()).train_y), len(data.classes))
     size = train if home.kind == "permuted" else train * home.classes_per_task / classes
     samples = config.samples if config else one.line.options.get("samples")
-    steps = tasks * min(size, samples or size) / home.batch_size
+    steps = tasks * min(size, samples or size) / (config.batch_size if config else home.batch_size)
     name = config.net if config else home.net
     step = next((cost for net, cost in STEP.items() if name.startswith(net)), STEP["resnet18-reduced"])
     return float(steps * step[device != "cpu"] * method(one.line.method).relative_cost)
@@ -50,5 +50,5 @@ def guess(one: Planned, device: str) -> float:
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
     """Runs that take alike: all but the seed and the rates."""
-    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "net", "device", "part")
+    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "batch_size", "net", "device", "part")
     return tuple(config.get(name) for name in names)
