@@ -62,7 +62,8 @@ def check_last_batch(member: Member) -> None:
     weight = next(net.parameters())
     try:
         with torch.no_grad():
-            deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=weight.dtype))
+            kind = torch.int64 if setting.dtype == "int64" else weight.dtype
+            deepcopy(net).train()(torch.zeros(1, *setting.shape, device=weight.device, dtype=kind))
     except ValueError as error:
         remedy = "choose other --samples" if member.learner.is_upper_bound else f"leave it out: --samples {alone - 1}"
         raise InputError(
@@ -144,7 +145,8 @@ class Loop:
 
     def _run(self) -> None:
         for m in self.members:
-            compile_ahead(m.learner.net, m.stream.setting.shape)
+            if m.stream.setting.dtype != "int64":
+                compile_ahead(m.learner.net, m.stream.setting.shape)
         if not all(m.position.before for m in self.members):
             for m, row in zip(self.members, self._accuracies(), strict=True):
                 m.position.before = m.position.before or row

@@ -30,6 +30,9 @@ METHODS: dict[str, str] = {
     "bcl-dual": "bcl.learners.bcl:BCLDual",
     "bcl-dual-mir": "bcl.learners.bcl:BCLDualMIR",
     "bcl-mean": "bcl.learners.bcl_mean:BCLMean",
+    "ncm": "bcl.learners.ncm:NCM",
+    "slda": "bcl.learners.slda:SLDA",
+    "ranpac": "bcl.learners.ranpac:RanPAC",
     "offline": "bcl.learners.finetune:Offline",
 }
 

@@ -50,11 +50,13 @@ class Learner(Passes):
     scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
     memory_kind: ClassVar[str] = "none"  # what is stored, in words
     cost: ClassVar[str] = ""  # forward and backward passes per step, in words
-    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel or own.
+    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel, statistics
+    # or own.
     family: ClassVar[str] = "own"
     colour: ClassVar[str] = ""  # of its lines and bars, "#rrggbb"; "": one is chosen from its name
     marker: ClassVar[str] = ""  # matplotlib's letter for its points; "": likewise
     relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
+    trains_network: ClassVar[bool] = True  # False: the network stays as it is, and statistics of its features are kept
     is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 

@@ -11,7 +11,14 @@ from torch.func import functional_call
 
 from bcl.errors import InputError
 from bcl.memory import Samples
-from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start
+from bcl.nets import (
+    classes_of_tasks,
+    couples_samples,
+    groups_samples,
+    logits_of,
+    precision_of,
+    visible_at_start,
+)
 from bcl.ops.layers import batch_groups
 from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
@@ -80,7 +87,7 @@ class Passes(nn.Module):
     ) -> Tensor:
         """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
         net, x = self.net if net is None else net, self.scale(*batches)
-        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
+        out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
         wanted = len(x), self.visible.shape[1]
         if out.shape != wanted:
             raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
@@ -89,7 +96,8 @@ class Passes(nn.Module):
     def scale(self, *batches: Tensor) -> Tensor:
         """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
         the same ones to several networks can scale them once."""
-        return join_inputs(batches, self.setting.input_range)
+        x, precision = join_inputs(batches, self.setting.input_range), self.precision()
+        return x.to(precision) if x.dtype == torch.float32 != precision else x
 
     def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
@@ -107,6 +115,7 @@ class Passes(nn.Module):
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None
+        self._precision: torch.dtype | None = None
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -125,6 +134,12 @@ class Passes(nn.Module):
         if self._coupling is None:
             self._coupling = couples_samples(self.net), groups_samples(self.net)
         return self._coupling
+
+    def precision(self) -> torch.dtype:
+        """What the network computes in, and takes its samples in: float32, unless its weights are of half precision."""
+        if self._precision is None:
+            self._precision = precision_of(self.net)
+        return self._precision
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         self.forget_tensors()  # it may put other tensors in their place

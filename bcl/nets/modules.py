@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from bcl.errors import InputError
 from bcl.ops.layers import batch_norm
 
 
@@ -61,6 +62,22 @@ class FrozenCopy(nn.Module):
     def take(self, net: nn.Module) -> None:
         """Become what `net` is now."""
         self.net.load_state_dict(net.state_dict())
+
+
+def logits_of(output: Any) -> Tensor:
+    """What a network answers: a tensor, or an object that carries it as `logits`, as those of Hugging Face do."""
+    if isinstance(output, Tensor):
+        return output
+    logits = getattr(output, "logits", None)
+    if not isinstance(logits, Tensor):
+        raise InputError(f"a network gives logits, a tensor or an object with `.logits`, not {type(output).__name__}")
+    return logits
+
+
+def precision_of(net: nn.Module) -> torch.dtype:
+    """The type of a network's weights, which its inputs must have: float32, unless it is a half-precision one."""
+    found = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
+    return found if found in (torch.bfloat16, torch.float16) else torch.float32
 
 
 def couples_samples(net: nn.Module) -> bool:
