@@ -16,8 +16,8 @@ class Frozen(Learner):
     """A learner on the features of a network that is never trained and never leaves evaluation mode.
 
     Features are `net.features(x)`, or the samples themselves where the network has no such method: they may be features
-    already, computed beforehand (see `bcl.Encoder`). Sums over them are kept in float64, so that a long stream is summed
-    as exactly as a short one.
+    already, computed beforehand (see `bcl.Encoder`). Sums over them are kept in float64: a long stream is summed as
+    exactly as a short one.
     """
 
     family = "statistics"

@@ -1,4 +1,4 @@
-"""A frozen pretrained network as an encoder: features, computed once, are learnt from and stored in place of samples."""
+"""A frozen pretrained network as an encoder: features, computed once, are learnt and stored in place of samples."""
 
 from __future__ import annotations
 

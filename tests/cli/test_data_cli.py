@@ -124,7 +124,7 @@ def test_the_commands_of_the_docs_work(tmp_path):
     """Every block of docs/own-data.md, in order, in an empty directory."""
     text = (DOCS / "own-data.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(python|bash)\n(.*?)```", text, re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["python", "bash", "bash", "python", "bash", "python", "bash"]
+    assert [kind for kind, _ in blocks] == ["python", "bash", "bash", "bash", "python", "bash", "python", "bash"]
     environment = {
         **os.environ, "BCL_DATA": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
