@@ -54,6 +54,10 @@ def test_the_streams_of_the_pages(page: str, last: str, first: str, tmp_path: Pa
     assert said.splitlines()[0] == shown.splitlines()[0]
 
 
+def test_text_that_arrives(tmp_path: Path) -> None:
+    run([sys.executable, "-c", blocks("docs/text.md", "python")[1]], tmp_path)
+
+
 def test_the_commands_of_frozen_backbones(tmp_path: Path) -> None:
     said = run(["bash", "-e", "-c", blocks("docs/frozen-backbones.md", "bash")[1]], tmp_path)
     assert all(name in said for name in ("ncm", "slda", "ranpac", "er", "shrinkage"))

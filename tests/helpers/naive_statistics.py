@@ -16,10 +16,14 @@ class Naive:
         for one, c in zip(x, y.tolist(), strict=True):
             self.take(self.phi(one), c)
 
-    def best(self, x, visible):
-        """The answer to one sample: the visible class with the highest score; those without samples have none."""
-        scores = {c: self.score(self.phi(x), c) for c in visible if any(y == c for _, y in self.samples)}
-        return max(scores, key=scores.get) if scores else None
+    def scores(self, x, visible):
+        """Of one sample: a score for every visible class that has come."""
+        z, come = self.phi(x), {c for _, c in self.samples}
+        self.prepare()
+        return {c: self.score(z, c) for c in visible if c in come}
+
+    def prepare(self):
+        """Whatever all scores need."""
 
     def take(self, z, c):
         self.samples.append((z, c))
@@ -43,20 +47,22 @@ class NaiveSLDA(Naive):
 
     def take(self, z, c):
         super().take(z, c)
-        delta = torch.zeros(len(z), len(z), dtype=torch.float64)
-        if c in self.mean:
-            for i in range(len(z)):
-                for j in range(len(z)):
-                    delta[i, j] = self.t / (self.t + 1) * (z[i] - self.mean[c][i]) * (z[j] - self.mean[c][j])
+        gap = z - self.mean.get(c, z)
+        delta = torch.tensor(
+            [[self.t / (self.t + 1) * a * b for a in gap.tolist()] for b in gap.tolist()], dtype=torch.float64
+        )
         self.covariance = (self.t * self.covariance + delta) / (self.t + 1)
         n = self.count.get(c, 0)
         self.mean[c] = (n * self.mean.get(c, 0 * z) + z) / (n + 1)
         self.count[c], self.t = n + 1, self.t + 1
 
+    def prepare(self):
+        share, size = self.h["shrinkage"], len(self.covariance)
+        self.precision = torch.linalg.inv((1 - share) * self.covariance + share * torch.eye(size, dtype=torch.float64))
+
     def score(self, z, c):
-        share, mean = self.h["shrinkage"], self.mean[c]
-        precision = torch.linalg.inv((1 - share) * self.covariance + share * torch.eye(len(z), dtype=torch.float64))
-        return float(mean @ precision @ z - mean @ precision @ mean / 2)
+        mean = self.mean[c]
+        return float(mean @ self.precision @ z - mean @ self.precision @ mean / 2)
 
 
 class NaiveRanPAC(Naive):
@@ -65,13 +71,15 @@ class NaiveRanPAC(Naive):
         self.projection = projection
 
     def hidden(self, z):
-        return torch.stack(
-            [max(0.0, sum(z * column)) * torch.ones((), dtype=torch.float64) for column in self.projection.T]
-        )
+        sums = [sum(a * b for a, b in zip(z.tolist(), column, strict=True)) for column in self.projection.T.tolist()]
+        return torch.tensor([max(0.0, total) for total in sums], dtype=torch.float64)
+
+    def prepare(self):
+        self.rows = torch.stack([self.hidden(f) for f, _ in self.samples])
+        gram = self.rows.T @ self.rows
+        ridge = self.h["ridge"] * gram.diagonal().mean() * torch.eye(len(gram), dtype=torch.float64)
+        self.inverse = torch.linalg.inv(gram + ridge)
 
     def score(self, z, c):
-        rows = torch.stack([self.hidden(f) for f, _ in self.samples])
         wanted = torch.tensor([1.0 if y == c else 0.0 for _, y in self.samples], dtype=torch.float64)
-        gram = rows.T @ rows
-        ridge = self.h["ridge"] * gram.diagonal().mean() * torch.eye(len(gram), dtype=torch.float64)
-        return float(self.hidden(z) @ torch.linalg.inv(gram + ridge) @ (rows.T @ wanted))
+        return float(self.hidden(z) @ self.inverse @ (self.rows.T @ wanted))
