@@ -15,12 +15,11 @@ from bcl.nets import (
     classes_of_tasks,
     couples_samples,
     groups_samples,
-    logits_of,
     precision_of,
     visible_at_start,
 )
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 

@@ -3,7 +3,7 @@
 from bcl.nets.build import NETS, build
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
-from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, logits_of, precision_of
+from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, precision_of
 from bcl.nets.packed import Packed
 from bcl.nets.resnet import ResNet18
 
@@ -18,7 +18,6 @@ __all__ = [
     "classes_of_tasks",
     "couples_samples",
     "groups_samples",
-    "logits_of",
     "precision_of",
     "reveal",
     "visible_at_start",

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from bcl.errors import InputError
 from bcl.ops.layers import batch_norm
 
 
@@ -62,16 +61,6 @@ class FrozenCopy(nn.Module):
     def take(self, net: nn.Module) -> None:
         """Become what `net` is now."""
         self.net.load_state_dict(net.state_dict())
-
-
-def logits_of(output: Any) -> Tensor:
-    """What a network answers: a tensor, or an object that carries it as `logits`, as those of Hugging Face do."""
-    if isinstance(output, Tensor):
-        return output
-    logits = getattr(output, "logits", None)
-    if not isinstance(logits, Tensor):
-        raise InputError(f"a network gives logits, a tensor or an object with `.logits`, not {type(output).__name__}")
-    return logits
 
 
 def precision_of(net: nn.Module) -> torch.dtype:

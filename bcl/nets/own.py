@@ -14,7 +14,8 @@ from torch import nn
 
 from bcl.errors import InputError, UserError, first_line
 from bcl.loading import describe, load
-from bcl.nets.modules import logits_of, precision_of
+from bcl.nets.modules import precision_of
+from bcl.ops.losses import logits_of
 from bcl.streams import Setting
 
 

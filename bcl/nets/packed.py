@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from bcl.nets.modules import logits_of
+from bcl.ops.losses import logits_of
 from bcl.streams import Packing
 
 
