@@ -64,7 +64,7 @@ class Learner(Passes):
         super().__init__(net, setting)
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))
-        if not any(p.requires_grad for p in net.parameters()):
+        if self.trains_network and not any(p.requires_grad for p in net.parameters()):
             raise InputError(f"{type(net).__name__} has no parameter that can be trained")
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper

@@ -2,12 +2,10 @@
 
 import pytest
 import torch
-from tiny import METHODS_AND_SCENARIOS, same_state, state, tiny_learner, tiny_net, tiny_setting, tiny_stream
+from tiny import METHODS_AND_SCENARIOS, TRAINING, same_state, state, tiny_learner, tiny_net, tiny_setting, tiny_stream
 
 import bcl
 from bcl.learners import METHODS, method
-
-every_method = pytest.mark.parametrize("name", list(METHODS))
 
 
 @pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
@@ -34,7 +32,8 @@ def test_tasks_may_come_back(name, scenario):
         assert learner.task == t
         assert learner.seen == seen
         assert set(learner.past) == set(seen) - {t}
-        assert not torch.equal(before["net.fc.weight"], learner.net.fc.weight)
+        if learner.trains_network:
+            assert not torch.equal(before["net.fc.weight"], learner.net.fc.weight)
         assert all(torch.isfinite(p).all() for p in learner.parameters())
 
 
@@ -49,7 +48,7 @@ def test_another_seed_replays_other_samples(name):
     assert not torch.equal(*weights)
 
 
-@every_method
+@pytest.mark.parametrize("name", TRAINING)
 def test_what_is_frozen_stays(name):
     learner = tiny_learner(name)
     learner.net.first.requires_grad_(False)

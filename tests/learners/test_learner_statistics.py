@@ -102,6 +102,17 @@ def test_without_features_the_samples_are_features(name):
         assert torch.equal(*answers)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_network_without_trainable_weights_and_of_any_width_will_do(name):
+    setting = tiny_setting("mlp", "class")
+    plain, frozen = tiny_net("mlp", setting), tiny_net("mlp", setting).requires_grad_(False)
+    frozen.fc = nn.Identity()
+    learners = [method(name)(net, setting) for net in (plain, frozen)]
+    for x, y, t in tiny_stream(setting)[:4]:
+        answers = [(learner.observe(x, y, t), learner.predict(x, t))[1] for learner in learners]
+        assert torch.equal(*answers)
+
+
 def test_before_anything_is_learnt_no_answer_is_a_number_too_far():
     setting = tiny_setting("mlp", "task")
     for name in CASES:
