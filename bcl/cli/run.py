@@ -24,6 +24,10 @@ def run(
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
     memory: given.Memory = None,
     memory_total: given.MemoryTotal = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option("--batch-size", callback=given.count, help="Samples that arrive at a time [default: 10]."),
+    ] = None,
     net: Annotated[
         str | None,
         typer.Option(
@@ -33,6 +37,9 @@ def run(
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
+    prequential: Annotated[
+        bool, typer.Option("--prequential", help="Answer every mini-batch before it is learnt, too (test-then-train).")
+    ] = False,
     out: given.Out = None,
     fresh: given.Fresh = False,
     stop_diverged: given.StopDiverged = False,
@@ -53,12 +60,11 @@ def run(
     if seeds is not None and seed is not None:
         raise InputError("give --seeds N or --seed S, not both")
     find_benchmark(benchmark)
-    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "net": net}
+    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
     options |= {"memory": memory, "memory_total": memory_total}
+    options |= {"net": net, "precision": precision, "prequential": prequential or None}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
-    suite = one_block(
-        benchmark, methods, number, first, {**options, "precision": precision}, given.settings(set_)
-    )  # fmt: skip
+    suite = one_block(benchmark, methods, number, first, options, given.settings(set_))
     where = out or Path("runs") / slug(benchmark)
     finish(
         run_suite(

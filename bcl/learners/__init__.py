@@ -35,6 +35,9 @@ METHODS: dict[str, str] = {
     "cls-er": "bcl.learners.cls_er:CLSER",
     "ccl-dc": "bcl.learners.ccl_dc:CCLDC",
     "gdumb": "bcl.learners.gdumb:GDumb",
+    "ncm": "bcl.learners.ncm:NCM",
+    "slda": "bcl.learners.slda:SLDA",
+    "ranpac": "bcl.learners.ranpac:RanPAC",
     "offline": "bcl.learners.finetune:Offline",
 }
 

@@ -52,11 +52,13 @@ class Learner(Passes):
     scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
     memory_kind: ClassVar[str] = "none"  # what is stored, in words
     cost: ClassVar[str] = ""  # forward and backward passes per step, in words
-    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel or own.
+    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel, statistics
+    # or own.
     family: ClassVar[str] = "own"
     colour: ClassVar[str] = ""  # of its lines and bars, "#rrggbb"; "": one is chosen from its name
     marker: ClassVar[str] = ""  # matplotlib's letter for its points; "": likewise
     relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
+    trains_network: ClassVar[bool] = True  # False: the network stays as it is, and statistics of its features are kept
     is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
@@ -64,7 +66,7 @@ class Learner(Passes):
         super().__init__(net, setting)
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))
-        if not any(p.requires_grad for p in net.parameters()):
+        if self.trains_network and not any(p.requires_grad for p in net.parameters()):
             raise InputError(f"{type(net).__name__} has no parameter that can be trained")
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper

@@ -20,17 +20,22 @@ def check_task(t: Any, setting: Setting) -> int:
 
 def check_samples(samples: Any, setting: Setting, device: torch.device) -> Tensor:
     """Samples as a tensor of the setting's type and shape."""
-    x = _tensor("samples", samples, device)
-    wanted = torch.uint8 if setting.dtype == "uint8" else torch.float32
-    if x.dtype != wanted:
-        if wanted == torch.uint8 or x.dtype == torch.bool:
-            raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
-        x = x.to(wanted)
+    x = _of_type(_tensor("samples", samples, device), getattr(torch, setting.dtype))
     if x.shape[1:] != setting.shape or x.dim() == 0 or len(x) == 0:
         raise InputError(f"samples must have shape (n, {', '.join(map(str, setting.shape))}), not {tuple(x.shape)}")
     if x.is_floating_point() and not torch.isfinite(x).all():
         raise InputError("samples contain NaN or infinite values")
     return x
+
+
+def _of_type(x: Tensor, wanted: torch.dtype) -> Tensor:
+    """Numbers become floats where the setting says so, and whole numbers tokens; nothing else becomes another type."""
+    whole = not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
+    if x.dtype == wanted:
+        return x
+    if wanted == torch.uint8 or x.dtype == torch.bool or (wanted == torch.int64 and not whole):
+        raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
+    return x.to(wanted)
 
 
 def check_labels(labels: Any, x: Tensor, t: int, setting: Setting) -> Tensor:

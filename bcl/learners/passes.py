@@ -12,9 +12,16 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import InputError
 from bcl.memory import Samples
-from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start, why_not_alone
+from bcl.nets import (
+    classes_of_tasks,
+    couples_samples,
+    groups_samples,
+    precision_of,
+    visible_at_start,
+    why_not_alone,
+)
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 
@@ -86,7 +93,7 @@ class Passes(nn.Module):
     ) -> Tensor:
         """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
         net, x = self.net if net is None else net, self.scale(*batches)
-        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
+        out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
         wanted = len(x), self.visible.shape[1]
         if out.shape != wanted:
             raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
@@ -95,7 +102,8 @@ class Passes(nn.Module):
     def scale(self, *batches: Tensor) -> Tensor:
         """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
         the same ones to several networks can scale them once."""
-        return join_inputs(batches, self.setting.input_range)
+        x, precision = join_inputs(batches, self.setting.input_range), self.precision()
+        return x.to(precision) if x.dtype == torch.float32 != precision else x
 
     def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
@@ -148,6 +156,7 @@ class Passes(nn.Module):
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None
         self._alone: str | None = None
+        self._precision: torch.dtype | None = None
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -170,8 +179,14 @@ class Passes(nn.Module):
     def why_not_alone(self) -> str:
         """Why the network cannot learn from a single sample; empty where it can."""
         if self._alone is None:
-            self._alone = why_not_alone(self.net, self.setting.shape)
+            self._alone = why_not_alone(self.net, self.setting.shape, self.setting.dtype)
         return self._alone
+
+    def precision(self) -> torch.dtype:
+        """What the network computes in, and takes its samples in: float32, unless its weights are of half precision."""
+        if self._precision is None:
+            self._precision = precision_of(self.net)
+        return self._precision
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         self.forget_tensors()  # it may put other tensors in their place

@@ -9,9 +9,11 @@ from bcl.nets.modules import (
     couples_samples,
     groups_samples,
     peer_of,
+    precision_of,
     stacks,
     why_not_alone,
 )
+from bcl.nets.packed import Packed
 from bcl.nets.projection import projection_head
 from bcl.nets.resnet import ResNet18
 
@@ -20,12 +22,14 @@ __all__ = [
     "NETS",
     "BatchNorm2d",
     "FrozenCopy",
+    "Packed",
     "ResNet18",
     "build",
     "classes_of_tasks",
     "couples_samples",
     "groups_samples",
     "peer_of",
+    "precision_of",
     "projection_head",
     "reveal",
     "stacks",

@@ -79,6 +79,12 @@ def peer_of(net: nn.Module, seed: int) -> nn.Module:
     return peer
 
 
+def precision_of(net: nn.Module) -> torch.dtype:
+    """The type of a network's weights, which its inputs must have: float32, unless it is a half-precision one."""
+    found = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
+    return found if found in (torch.bfloat16, torch.float16) else torch.float32
+
+
 def couples_samples(net: nn.Module) -> bool:
     """Whether a sample's output can depend on the rest of its batch, as far as the modules tell.
 
@@ -87,7 +93,7 @@ def couples_samples(net: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
 
 
-def why_not_alone(net: nn.Module, shape: Sequence[int]) -> str:
+def why_not_alone(net: nn.Module, shape: Sequence[int], dtype: str = "float32") -> str:
     """Why a network cannot learn from a single sample: it has a batch norm over nothing but the samples, most often.
     Empty where it can, or cannot be asked."""
     if not couples_samples(net):
@@ -95,7 +101,8 @@ def why_not_alone(net: nn.Module, shape: Sequence[int]) -> str:
     weight = next(net.parameters())
     try:
         with torch.no_grad():
-            deepcopy(net).train()(torch.zeros(1, *shape, device=weight.device, dtype=weight.dtype))
+            kind = torch.int64 if dtype == "int64" else weight.dtype
+            deepcopy(net).train()(torch.zeros(1, *shape, device=weight.device, dtype=kind))
     except ValueError as error:
         return first_line(error)
     except Exception:  # it cannot be copied, or not be asked like this: a run will show what it can do

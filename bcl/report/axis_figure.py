@@ -16,6 +16,7 @@ WORDS = {
     "memory": "memory slots per task",
     "memory_total": "memory slots in all",
     "samples": "training samples per task",
+    "batch_size": "batch size",
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
 from bcl.names import slug
-from bcl.report import accuracy_figure, axis_figure, matrix_figure, time_figures
+from bcl.report import accuracy_figure, axis_figure, matrix_figure, prequential_figure, time_figures
 from bcl.report.chart import Chart, with_rows
 from bcl.report.grouping import from_results
 from bcl.report.study import Group, Result, Row, Study
@@ -37,7 +37,9 @@ def figures_of(group: Group, axis: str) -> dict[str, Chart]:
         drawn = axis_figure.draw(group, axis)
         return {axis: drawn} if drawn else {}
     over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
-    return {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
+    found = {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
+    prequential = prequential_figure.draw(rows) if len(rows) <= CROWDED else None
+    return {**found, "prequential": prequential} if prequential else found
 
 
 def draw(name: str, results: Iterable[Result]) -> Chart:

@@ -40,6 +40,8 @@ def _line(row: Row, labels: Labels) -> dict[str, Any]:
     line["seeds"] = list(row.accuracies)
     line |= {measure: row.measure(measure) for measure in MEASURES}
     line |= budget(row)
+    if prequential := row.measure("prequential"):
+        line["prequential"] = prequential
     line["worst"] = min(row.accuracies.values(), default=None)
     line["diverged"] = [int(run["seed"]) for run in row.diverged]
     line["code"], line["left_out"] = version(row.found[0]), len(row.left_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from bcl.report import formatting as words
 from bcl.report.paper import deviation, difference, is_converted
@@ -13,8 +14,10 @@ from bcl.report.statistics import LEVEL
 from bcl.report.study import Group, Result, Row, Study
 from bcl.report.style import EDGE, colour, packaged
 
+T = TypeVar("T")
 ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "bwt": "BWT ↑", "fwt": "FWT ↑", "anytime": "anytime ↑"}
 OVER_TIME = {"anytime": "anytime ↑", "minimum": "minimum ↑", "bwt": "BWT ↑", "fwt": "FWT ↑"}
+PREQUENTIAL = "prequential ↑"  # where it was measured
 BOLD = ("acc", "la")  # not FM: who learns little has little to forget
 ENOUGH = 5  # seeds: with fewer, a deviation and a test are rough
 CONVERTED = "c"  # marks a published standard deviation that was printed as another width
@@ -29,7 +32,7 @@ def results_sheet(study: Study) -> Sheet:
     headings = ["method"]
     for measure in measures:
         headings += [ARROWS[measure], *(["paper", "Δ"] if compared else [])]
-    headings += [*(["worst"] if several else []), *(["p"] if tested else [])]
+    headings += [*_prequential(study, PREQUENTIAL), *(["worst"] if several else []), *(["p"] if tested else [])]
     headings += ["seeds", *([] if compared else ["s/run"])]
     parts = []
     for group in study.groups:
@@ -40,10 +43,16 @@ def results_sheet(study: Study) -> Sheet:
             for measure in measures:
                 cells.append(_ours(row, measure, group, p if measure == "acc" else None))
                 cells += _theirs(measure, row.measure(measure), row.published.get(measure)) if compared else []
+            cells += _prequential(study, _ours(row, "prequential", group))
             cells += [*([_worst(row)] if several else []), *([_p(p)] if tested else []), _seeds(row)]
             lines[row.is_upper_bound].append(cells if compared else [*cells, _seconds(row)])
         parts.append(Part(group.name, lines[False], lines[True]))
     return Sheet("results", study.title, headings, parts, _note(study, tested), caution(study.rows))
+
+
+def _prequential(study: Study, what: T) -> list[T]:
+    """A column only where a run has measured it."""
+    return [what] if any(row.measure("prequential") for row in study.rows) else []
 
 
 def _is_known(study: Study, measure: str) -> bool:
@@ -144,6 +153,8 @@ def _note(study: Study, tested: bool) -> str:
             f" p: paired t-test over seeds against the highest ACC{' at the same ' + study.axis if study.axis else ''},"
         )
         text += f" Holm-corrected; * marks p < {LEVEL}."
+    if _prequential(study, ""):
+        text += " Prequential: the accuracy on every mini-batch before it was learnt."
     if any(row.diverged for row in study.rows):
         text += " Diverged: the weights of a run are not finite; means and tests are without it."
     if study.has_published:
@@ -214,19 +225,22 @@ def _per_step(row: Row) -> float | None:
 
 def seeds_sheet(study: Study) -> Sheet:
     """Every run that counts, and those that diverged."""
-    headings = ["method", "seed", *(ARROWS[measure] for measure in ARROWS), "steps", "time", "run"]
-    parts = [Part(group.name, [_run(row, run) for row in group.rows for run in row.found]) for group in study.groups]
+    headings = ["method", "seed", *ARROWS.values(), *_prequential(study, PREQUENTIAL), "steps", "time", "run"]
+    names = [*ARROWS, *_prequential(study, "prequential")]
+    parts = [
+        Part(group.name, [_run(row, run, names) for row in group.rows for run in row.found]) for group in study.groups
+    ]
     return Sheet("seeds", "Every seed", headings, [part for part in parts if part.rows])
 
 
-def _run(row: Row, run: Result) -> list[Cell]:
+def _run(row: Row, run: Result, names: Sequence[str]) -> list[Cell]:
     diverged, id = bool(run.get("diverged")), str(run.get("id") or words.NOTHING)
     seed = Cell(f"{run['seed']}{' diverged' if diverged else ''}", {"seed": run["seed"], "diverged": diverged})
     steps, seconds = run.get("steps"), run.get("seconds")
     return [
         _name(row),
         replace(seed, kind="missing" if diverged else ""),
-        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in ARROWS),
+        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in names),
         Cell(str(steps or words.NOTHING), {"steps": steps}),
         Cell(words.duration(seconds), {"seconds": seconds}),
         Cell(id, {"run": id}, kind="run"),

@@ -8,16 +8,18 @@ from rich.text import Text
 
 from bcl.report.sheet import Cell, Part, Sheet
 from bcl.report.study import Study
-from bcl.report.tables import results_sheet
+from bcl.report.tables import PREQUENTIAL, results_sheet
 
 AT_DEFAULTS = "†"
 WHOLE = 14  # letters of a name that fit beside the figures in 80 columns; longer ones are folded where need be
 COLUMNS = ("method", "ACC ↑", "FM ↓", "LA ↑", "seeds", "s/run")
+WITH_PREQUENTIAL = (*COLUMNS[:3], PREQUENTIAL, *COLUMNS[4:])  # in place of LA: no more than a terminal is wide
 
 
 def table(study: Study) -> Group:
     """One table per group, the best of each in bold."""
-    sheet = results_sheet(study).only(COLUMNS)
+    whole = results_sheet(study)
+    sheet = whole.only(WITH_PREQUENTIAL if PREQUENTIAL in whole.headings else COLUMNS)
     tables: list[Table | Text] = [_table(sheet, part) for part in sheet.parts]
     if any(cell.badge for part in sheet.parts for row in (*part.rows, *part.bound) for cell in row):
         tables.append(Text(f"{AT_DEFAULTS} at its defaults: not tuned here", style="dim"))

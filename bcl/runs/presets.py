@@ -46,7 +46,10 @@ def _nested(table: Any, deep: int) -> bool:
 
 
 def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:
-    """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults)."""
+    """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults).
+
+    A stream that varies a benchmark's (`split-digits?blurry=0.1`) has those of the benchmark, unless it has its own.
+    """
     return _find(benchmark, scenario, default_scenario, method, _tables())[0]
 
 
@@ -78,9 +81,10 @@ def _find(
     benchmark: str, scenario: str, default_scenario: str, method: str, tables: Mapping[str, Table]
 ) -> tuple[dict[str, Any], str]:
     """The chosen values, and their place: the file, the benchmark and the scenario that they were chosen for."""
-    for name in (scenario, default_scenario):
-        for file, table in tables.items():
-            values = table.get(benchmark, {}).get(name, {}).get(method)
-            if values is not None:
-                return dict(values), f"{file} ({benchmark}, {name})"
+    for place in dict.fromkeys((benchmark, benchmark.partition("?")[0])):
+        for name in (scenario, default_scenario):
+            for file, table in tables.items():
+                values = table.get(place, {}).get(name, {}).get(method)
+                if values is not None:
+                    return dict(values), f"{file} ({place}, {name})"
     return {}, ""

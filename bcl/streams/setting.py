@@ -9,6 +9,7 @@ from bcl.errors import InputError, unknown
 from bcl.streams.kinds import check_kinds
 
 SCENARIOS = ("task", "domain", "class")
+DTYPES = ("float32", "uint8", "int64")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Setting:
     scenario: str  # task: t is given when predicting; domain: one set of classes for all tasks; class: t is not given
     classes: tuple[tuple[int, ...], ...]  # the classes (columns of the logits) of each task
     shape: tuple[int, ...]  # shape of one sample
-    dtype: str = "float32"  # of a sample as it arrives and is stored: float32 or uint8
+    dtype: str = "float32"  # of a sample as it arrives and is stored: float32, uint8, or int64 (tokens)
     memory: int = 50  # slots per task that a learner may keep
     batch_size: int = 10  # samples that arrive at a time
     input_range: tuple[float, float] = (0.0, 1.0)  # what uint8's 0..255 are scaled to before the network sees them
@@ -32,8 +33,8 @@ class Setting:
         check_kinds(self)
         if self.scenario not in SCENARIOS:
             raise unknown("scenario", self.scenario, SCENARIOS)
-        if self.dtype not in ("float32", "uint8"):
-            raise unknown("sample type", self.dtype, ("float32", "uint8"))
+        if self.dtype not in DTYPES:
+            raise unknown("sample type", self.dtype, DTYPES)
         if not self.classes or not all(self.classes):
             raise InputError("a setting needs at least one task, and each task at least one class")
         if self.memory < 1:

@@ -35,7 +35,7 @@ class Estimate:
 
 
 def guess(one: Planned, device: str) -> float:
-    home = BENCHMARKS.get(one.line.benchmark)
+    home = BENCHMARKS.get(one.line.benchmark.partition("?")[0])
     if home is None:  # the user's own data
         return UNKNOWN * 60
     config = one.configs[0] if one.configs else None
@@ -44,7 +44,7 @@ def guess(one: Planned, device: str) -> float:
     train, classes, shape = (spec.train, spec.classes, spec.shape) if spec else _embedded(home)
     size = train if home.kind == "permuted" else train * home.classes_per_task / classes
     samples = config.samples if config else one.line.options.get("samples")
-    steps = tasks * min(size, samples or size) / home.batch_size
+    steps = tasks * min(size, samples or size) / (config.batch_size if config else home.batch_size)
     name = config.net if config else home.net
     net = next((net for net in STEP if name.startswith(net)), "resnet18-reduced")
     step = STEP[net][device != "cpu"] * _size_factor(net, shape[-2] * shape[-1], device)
@@ -68,5 +68,5 @@ def _relative_cost(name: str) -> float:
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
     """Runs that take alike: all but the seed and the rates."""
-    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "net", "device", "part")
+    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "batch_size", "net", "device", "part")
     return tuple(config.get(name) for name in names)

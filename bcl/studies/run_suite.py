@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -12,9 +13,12 @@ from bcl.errors import InputError, MissingDataError, UserError, unknown
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import try_out
 from bcl.runs.options import Report, RunOptions
+from bcl.runs.presets import preset
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
+from bcl.streams import benchmark as find_benchmark
+from bcl.streams.benchmark import OWN
 from bcl.studies.estimate import Estimate
 from bcl.studies.plan import Planned, labels, only, place, plan, save_record, unique, where_values_come_from
 from bcl.studies.status import finished
@@ -66,6 +70,7 @@ def run_suite(
     if all(one.problem for one in planned):
         raise MissingDataError("; ".join(dict.fromkeys(problems.values())))
     _try_out(suite, planned, store)
+    _tell_untuned(planned)
     store.prepare()
     if suite.name:
         save_record(store, suite, whole)
@@ -130,6 +135,21 @@ def _try_out(suite: Suite, planned: Sequence[Planned], store: RunStore) -> None:
                 try_out(one.configs[0])  # seeds make no difference
             except UserError as error:
                 raise InputError(f"{place(suite, one.line)}{error}") from error
+
+
+def _tell_untuned(planned: Sequence[Planned]) -> None:
+    """Own data: which methods run with values that were not chosen for them, and how to choose."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in planned:
+        name, method = one.line.benchmark, one.line.method
+        if name.startswith(OWN) and one.configs and not one.line.overrides:
+            scenario = one.configs[0].scenario
+            if not preset(name, scenario, find_benchmark(name).scenario, method):
+                found.setdefault((name, scenario), []).append(method)
+    for (name, scenario), methods in found.items():
+        names = list(dict.fromkeys(methods))
+        command = shlex.join(["bcl", "tune", name, *names, "--scenario", scenario])
+        log.info("not tuned for these data, hence on defaults: %s; to tune: %s", ", ".join(names), command)
 
 
 def _short(config: RunConfig) -> str:

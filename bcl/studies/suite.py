@@ -19,12 +19,12 @@ from bcl.studies.published import published
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
 RUNS = (
-    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "net", "set"),
-    *("seeds", "precision", "label", "group"),
+    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
+    *("set", "seeds", "precision", "prequential", "label", "group"),
 )
 # RunConfig.resolve takes them by these names
-OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "net", "precision")
-NUMBERS = ("tasks", "samples", "memory", "memory_total")  # whole numbers: ACC can be drawn against them
+OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision", "prequential")
+NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 
@@ -226,12 +226,16 @@ def _values(value: Any, key: str, place: str) -> list[Any]:
 def _fits(value: Any, key: str) -> bool:
     if key in NUMBERS:
         return _is_count(value) or (key == "samples" and value is None)  # None: all there are
+    if key == "prequential":
+        return isinstance(value, bool)
     return isinstance(value, str) and (value in CHOICES[key] if key in CHOICES else bool(value))
 
 
 def _allowed(key: str) -> str:
     if key in NUMBERS:
         return "a whole number of at least 1"
+    if key == "prequential":
+        return "true or false"
     *others, last = CHOICES.get(key, ("the name of a network",))
     return f"{', '.join(others)} or {last}" if others else last
 

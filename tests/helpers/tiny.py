@@ -41,6 +41,8 @@ class TinyConv(nn.Module):
 
 # Every method in every scenario that it learns in.
 METHODS_AND_SCENARIOS = [(name, scenario) for name in METHODS for scenario in method(name).scenarios]
+TRAINING = [name for name in METHODS if method(name).trains_network]  # not those that keep statistics
+TRAINING_AND_SCENARIOS = [(name, scenario) for name, scenario in METHODS_AND_SCENARIOS if name in TRAINING]
 SHAPES = {"mlp": (5,), "conv": (2, 5, 5)}
 NETS = {"mlp": TinyMLP, "conv": TinyConv}
 

@@ -7,6 +7,7 @@ from tiny import METHODS_AND_SCENARIOS, same_state, state, tiny_learner, tiny_st
 
 from bcl.errors import InputError
 from bcl.learners import METHODS
+from bcl.ops.losses import HIDDEN
 
 every_method = pytest.mark.parametrize("name", list(METHODS))
 
@@ -23,10 +24,13 @@ def questions(learner, n=9):
 
 
 def answerable(learner, t):
-    """The classes that get any probability at all."""
-    p = torch.softmax(learner.predict(questions(learner), t), dim=1)
+    """The classes that are not hidden, which alone get any probability."""
+    answers = learner.predict(questions(learner), t)
+    shown = set(torch.nonzero((answers > HIDDEN / 10).any(0)).flatten().tolist())
+    p = torch.softmax(answers, dim=1)
     torch.testing.assert_close(p.sum(1), torch.ones(len(p)))
-    return set(torch.nonzero((p > 0).any(0)).flatten().tolist())
+    assert set(torch.nonzero((p > 0).any(0)).flatten().tolist()) <= shown
+    return shown
 
 
 @pytest.mark.parametrize("name", [name for name, scenario in METHODS_AND_SCENARIOS if scenario == "task"])
