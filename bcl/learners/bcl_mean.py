@@ -12,11 +12,13 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.replay import (
     Ingredients,
+    can_replay,
     check_views,
     draw,
     keep,
     make_room,
     memory_of,
+    refresh_targets,
     running_mean,
     store_soft_targets,
     view,
@@ -62,7 +64,8 @@ class BCLMean(Learner):
     is a mean over all samples drawn, those without a target included.
 
     M is one reservoir with the slots of all tasks (`memory`), full from the first task on; the current task is replayed
-    too. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
+    too. In a stream without tasks the targets of all that is stored are written every `setting.memory` samples, and at
+    boundaries. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
 
     >>> from bcl.nets import MLP
     >>> from bcl.streams import Setting
@@ -108,7 +111,7 @@ class BCLMean(Learner):
         replay, weight = draw(self, self.memory, x, y, t)
         replay = replay._replace(x=view(self, replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)
-        target = replay.extra["target"] if h.distill_weight and self.past else None
+        target = replay.extra["target"] if h.distill_weight and can_replay(self) else None
         return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, "batch", share=weight)
 
     def begin_task(self, t: int) -> None:
@@ -121,6 +124,16 @@ class BCLMean(Learner):
         super().begin_task(t)
         self.distilled[t] = False
         make_room(self, self.memory, t)
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
+    def before_batch(self, n: int) -> None:
+        if self.hyper.distill_weight:
+            refresh_targets(self, self.memory, n, self.hyper.temperature, "eval", self.mean)
+
+    def learns_plainly(self) -> bool:
+        return not self.hyper.replay_current
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

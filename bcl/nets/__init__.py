@@ -1,6 +1,7 @@
 """Backbones, and which classes may be answered. Knows no tasks beyond the mask that it is given."""
 
 from bcl.nets.build import NETS, build
+from bcl.nets.growing import corner, widen_head
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples
@@ -14,8 +15,10 @@ __all__ = [
     "ResNet18",
     "build",
     "classes_of_tasks",
+    "corner",
     "couples_samples",
     "groups_samples",
     "reveal",
     "visible_at_start",
+    "widen_head",
 ]
