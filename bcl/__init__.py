@@ -34,10 +34,12 @@ _HOMES = {
     "BCLDual": "bcl.learners.bcl",
     "BCLDualMIR": "bcl.learners.bcl",
     "BCLMean": "bcl.learners.bcl_mean",
+    "Drift": "bcl.learners.drift",
     "is_finite": "bcl.engine.evaluate",
     "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",
     "load": "bcl.engine.checkpoint",
+    "restore": "bcl.engine.restore",
 }
 __all__ = sorted(_HOMES)
 

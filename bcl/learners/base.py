@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from threading import RLock
 from typing import Any, ClassVar
@@ -233,7 +234,7 @@ class Learner(Passes):
                 self.forget_tensors()
         self.before_batch(len(y))
         loss = self.step(x, y, self.task)
-        if self.drift is not None and loss is not None and self.drift.update(float(loss)):
+        if self.drift is not None and loss is not None and self.drift.update(math.log(float(loss) + 0.01)):
             self.end_task()
         return loss
 

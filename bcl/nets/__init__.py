@@ -4,7 +4,7 @@ from bcl.nets.build import NETS, build
 from bcl.nets.growing import corner, widen_head
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
-from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples
+from bcl.nets.modules import BatchNorm2d, FrozenCopy, by_running_statistics, couples_samples, groups_samples
 from bcl.nets.resnet import ResNet18
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "FrozenCopy",
     "ResNet18",
     "build",
+    "by_running_statistics",
     "classes_of_tasks",
     "corner",
     "couples_samples",

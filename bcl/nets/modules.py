@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -61,6 +63,19 @@ class FrozenCopy(nn.Module):
     def take(self, net: nn.Module) -> None:
         """Become what `net` is now."""
         self.net.load_state_dict(net.state_dict())
+
+
+@contextmanager
+def by_running_statistics(net: nn.Module) -> Iterator[None]:
+    """Within, batch norm normalises by its running statistics, and they stay as they are."""
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
+    for norm in norms:
+        norm.eval()
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.train()
 
 
 def couples_samples(net: nn.Module) -> bool:
