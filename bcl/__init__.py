@@ -35,6 +35,8 @@ _HOMES = {
     "BCLDualMIR": "bcl.learners.bcl",
     "BCLMean": "bcl.learners.bcl_mean",
     "Drift": "bcl.learners.drift",
+    "OnlineClassifier": "bcl.online",
+    "RiverClassifier": "bcl.online.river_base",
     "is_finite": "bcl.engine.evaluate",
     "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",

@@ -25,7 +25,7 @@ from bcl.learners.inputs import (
 )
 from bcl.learners.passes import Passes
 from bcl.memory import Random, ReservoirMemory
-from bcl.nets import reveal
+from bcl.nets import Standardized, reveal
 from bcl.streams import Setting
 
 
@@ -84,6 +84,7 @@ class Learner(Passes):
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
+        self.scales_inputs = isinstance(net, Standardized)
         self.drift = Drift() if setting.boundaries == "drift" else None
         self.setup()
         self.warn()
@@ -123,7 +124,7 @@ class Learner(Passes):
         if t is None and self.setting.scenario == "task":
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
         task = 0 if t is None else check_task(t, self.setting)
-        x = check_samples(x, self.setting, self.visible.device)
+        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         with self.lock:
             if not self.seen:
                 raise InputError(f"{type(self).__name__} has learnt nothing yet: call observe before predict")
@@ -222,7 +223,7 @@ class Learner(Passes):
         """One mini-batch of a stream without tasks: room is made for what is new in it, then one step."""
         if t is not None:
             raise InputError("this stream has no tasks: observe(x, y), and end_task() where you know of a boundary")
-        x = check_samples(x, self.setting, self.visible.device)
+        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         y = as_labels(y, x)
         new = strangers(y, self.own_classes[self.task] if self.task >= 0 else self.own_classes[0, :0])
         check_new_classes(new)
@@ -296,5 +297,5 @@ class Learner(Passes):
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
-        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device)
+        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         return x, check_labels(y, x, t, self.own_classes[t])

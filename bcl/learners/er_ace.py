@@ -39,9 +39,9 @@ class ERACE(Learner):
     far. What arrives thus never pushes the old classes away; only the replayed samples set new and old classes against
     each other. For that, samples of the current task have to be among them (`replay_current`).
 
-    Deviations: a ring per task in place of a reservoir, which a stream without tasks has; in the first task, where nothing is old, nothing is replayed,
-    and the softmax sees all classes of the task; to C_n the authors' code adds the classes numbered from the highest
-    one seen so far on, which here are hidden.
+    Deviations: a ring per task in place of a reservoir, which a stream without tasks has; in the first task, where
+    nothing is old, nothing is replayed, and the softmax sees all classes of the task; to C_n the authors' code adds the
+    classes numbered from the highest one seen so far on, which here are hidden.
 
     With current_classes=task, C_n are the classes of the task, which the stream tells. Then, task- and
     domain-incrementally, the two softmaxes see the same classes, and with replay_current=false it is ER.

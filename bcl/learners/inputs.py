@@ -25,8 +25,11 @@ def check_task(t: Any, setting: Setting) -> int:
     return int(t)
 
 
-def check_samples(samples: Any, setting: Setting, device: torch.device) -> Tensor:
-    """Samples as a tensor of the setting's type and shape; one alone becomes a batch of one."""
+def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_size: bool = False) -> Tensor:
+    """Samples as a tensor of the setting's type and shape; one alone becomes a batch of one.
+
+    Values that are far from what networks are initialised for get a hint, unless they may be `of_any_size`.
+    """
     x = as_tensor("samples", samples, device)
     wanted = torch.uint8 if setting.dtype == "uint8" else torch.float32
     if x.dtype != wanted:
@@ -38,21 +41,16 @@ def check_samples(samples: Any, setting: Setting, device: torch.device) -> Tenso
     if x.shape[1:] != setting.shape or x.dim() == 0 or len(x) == 0:
         raise InputError(f"samples must have shape (n, {', '.join(map(str, setting.shape))}), not {tuple(x.shape)}")
     if x.is_floating_point():
-        _check_values(*torch.aminmax(x))
+        low, high = torch.aminmax(x)
+        size = max(-float(low), float(high))
+        if not math.isfinite(size):
+            raise InputError("samples contain NaN or infinite values")
+        if size > FAR and not of_any_size:
+            warn_once(
+                f"samples reach beyond {FAR:.0f}, and networks are initialised for inputs of about 1: scale them, or "
+                "give images of 0..255 as bytes (uint8)"
+            )
     return x
-
-
-def _check_values(low: Tensor, high: Tensor) -> None:
-    size = max(-float(low), float(high))
-    if not math.isfinite(size):
-        raise InputError("samples contain NaN or infinite values")
-    if size > FAR:
-        warn_once(
-            f"samples reach {size:.0f}, and networks are initialised for inputs of about 1: scale them, or give images "
-            "of 0..255 as uint8 (dtype='uint8')"
-            if size <= 255
-            else "samples are far from the inputs of about 1 that networks are initialised for: scale them"
-        )
 
 
 def check_labels(labels: Any, x: Tensor, t: int, known: Tensor) -> Tensor:

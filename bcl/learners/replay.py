@@ -136,7 +136,7 @@ def draw_or_repeat(
 def draw_replay(
     learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int
 ) -> tuple[Samples, Tensor | None]:
-    """k samples of earlier tasks, or, in a stream without tasks, of all that is stored, and the weight of their loss."""
+    """k samples of earlier tasks, in a stream without tasks of all that is stored, and the weight of their loss."""
     if learner.setting.open:
         return draw_or_repeat(learner, memory, k, x, y, t)
     return draw_earlier(learner, memory, k, t), None
@@ -229,7 +229,9 @@ def running_mean(learner: Learner) -> RunningMean | None:
 def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = None) -> Memory:
     """The memory of this kind, with all slots of the setting."""
     if kind == "balanced":
-        return BalancedMemory(setting.slots, setting.n_classes, setting.shape, getattr(torch, setting.dtype), extra=extra)
+        return BalancedMemory(
+            setting.slots, setting.n_classes, setting.shape, getattr(torch, setting.dtype), extra=extra
+        )
     return episodic_memory(kind, setting, setting.memory, extra)
 
 

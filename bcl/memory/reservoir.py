@@ -11,7 +11,6 @@ from bcl.memory.random import Random
 from bcl.memory.slots import Field, Memory
 from bcl.ops import rows
 
-
 BLOCK = 256  # slots that a reservoir begins with, if they are allocated as they are needed
 
 

@@ -6,6 +6,7 @@ from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.modules import BatchNorm2d, FrozenCopy, by_running_statistics, couples_samples, groups_samples
 from bcl.nets.resnet import ResNet18
+from bcl.nets.standardized import Standardized
 
 __all__ = [
     "MLP",
@@ -13,6 +14,7 @@ __all__ = [
     "BatchNorm2d",
     "FrozenCopy",
     "ResNet18",
+    "Standardized",
     "build",
     "by_running_statistics",
     "classes_of_tasks",

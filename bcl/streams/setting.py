@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def open(self) -> bool:
-        """Whether the stream tells of no tasks: they are stretches between boundaries, and classes come as they like."""
+        """Whether the stream tells of no tasks: they are stretches between boundaries, classes come as they like."""
         return self.boundaries != "given"
 
     @property

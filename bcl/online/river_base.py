@@ -1,0 +1,31 @@
+"""OnlineClassifier as a classifier of river's: its pipelines, its evaluation, its checks. Needs river."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from river import base
+
+from bcl.online.classifier import OnlineClassifier
+
+
+class RiverClassifier(OnlineClassifier, base.MiniBatchClassifier):
+    """`OnlineClassifier`, of river's kind: `scaler | bcl.RiverClassifier()`.
+
+    >>> model = RiverClassifier(memory=100)
+    >>> for n in range(40):
+    ...     model.learn_one({"length": n % 2, "width": 1}, "long" if n % 2 else "short")
+    >>> model.predict_one({"length": 1, "width": 1})
+    'long'
+    """
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {}
+
+    def _unit_test_skips(self) -> set[str]:
+        return {"check_learn_many_matches_learn_one"}  # a step on ten samples is not ten steps
