@@ -236,7 +236,8 @@ class Learner(Passes):
         self.before_batch(len(y))
         loss = self.step(x, y, self.task)
         if self.drift is not None and loss is not None and self.drift.update(math.log(float(loss) + 0.01)):
-            self.end_task()
+            if self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
+                self.end_task()
         return loss
 
     def stretch(self) -> int:

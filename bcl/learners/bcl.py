@@ -20,7 +20,6 @@ from bcl.learners.replay import (
     keep,
     refresh_targets,
     retrieve,
-    ring_memory,
     store_soft_targets,
 )
 from bcl.memory import Field, RingMemory, Samples
@@ -130,7 +129,8 @@ class BCLDual(AdaptingLearner):
         episodic = setting.memory - slots * self.dual
         self.episodic = episodic_memory(self.hyper.memory, setting, episodic, targets, self.hyper.overflow)
         if self.dual:
-            self.generalization = ring_memory(setting, slots)
+            tasks = 1 if setting.open else setting.tasks  # a stream without tasks has one ring
+            self.generalization = RingMemory(tasks, slots, setting.shape, getattr(torch, setting.dtype))
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
         super().setup()
@@ -167,6 +167,7 @@ class BCLDual(AdaptingLearner):
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""
         join = self.hyper.evicted == "train" or len(y) == 1
+        t = 0 if self.setting.open else t
         return self.generalization.exchange(x, y, t, prefill=self.hyper.prefill, join=join)
 
     def draw_generalization(self) -> Samples:

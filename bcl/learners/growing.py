@@ -26,14 +26,11 @@ def grow(learner: Learner, setting: Setting) -> None:
     """Let the learner go on in a setting that extends its own. The network stays the same object."""
     before, modules = learner.state_dict(), dict(learner.named_modules())
     larger = made_for(learner, setting, before)
-    shorter = [
-        (name, module, was)
-        for name, module in larger.named_modules()
-        if isinstance(module, RingMemory) and isinstance(was := modules[name], RingMemory) and module.slots < was.slots
-    ]
-    for name, module, was in shorter:
-        module.take_over(was)
-        before |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
+    for name, module in larger.named_modules():
+        was = modules[name]
+        if isinstance(module, RingMemory) and isinstance(was, RingMemory) and module.slots_per_task < was.slots_per_task:
+            module.take_over(was)
+            before |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
     take_state(learner, larger, before)
 
 

@@ -10,14 +10,7 @@ from bcl.online.classifier import OnlineClassifier
 
 
 class RiverClassifier(OnlineClassifier, base.MiniBatchClassifier):
-    """`OnlineClassifier`, of river's kind: `scaler | bcl.RiverClassifier()`.
-
-    >>> model = RiverClassifier(memory=100)
-    >>> for n in range(40):
-    ...     model.learn_one({"length": n % 2, "width": 1}, "long" if n % 2 else "short")
-    >>> model.predict_one({"length": 1, "width": 1})
-    'long'
-    """
+    """`OnlineClassifier`, of river's kind: `selector | bcl.RiverClassifier()`."""
 
     @property
     def _multiclass(self) -> bool:
