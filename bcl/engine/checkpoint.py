@@ -88,8 +88,9 @@ def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:
     for name in sorted(own.keys() | tensors.keys()):
         if name not in tensors or name not in own:
             raise InputError(f"{path} was saved from another learner: '{name}' is in only one of the two")
-        if not name.endswith("_extra_state"):
-            _compare(path, f"'{name}'", *map(_form, (tensors[name], own[name]), (name,) * 2, columns))
+        if name.endswith("_extra_state") or (setting and _grows(name, tensors[name], own[name], columns)):
+            continue
+        _compare(path, f"'{name}'", _form(tensors[name]), _form(own[name]))
     if isinstance(module, Learner) and type(module).get_extra_state is Learner.get_extra_state:
         _check_place(path, tensors["_extra_state"], (setting or module.setting).tasks)
     with _held(module):
@@ -131,15 +132,17 @@ def _compare(path: Path_, name: str, there: Any, here: Any) -> None:
         raise InputError(f"{path} was saved from another learner: {name} is {words[0]} there and {words[1]} here")
 
 
-def _form(tensor: Tensor, name: str = "", columns: int = 0) -> str:
-    """Type and shape of a tensor. Where a learner may grow (`columns`: those of its head), what stays of it: of the
-    network all but the columns, of all else how many dimensions it has."""
-    shape: Any = tuple(tensor.shape)
-    if columns and name.startswith("net."):
-        shape = ("classes", *shape[1:]) if shape[:1] == (columns,) else shape
-    elif columns:
-        shape = f"{tensor.dim()} dimensions"
-    return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
+def _form(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _grows(name: str, there: Tensor, here: Tensor, columns: tuple[int, int]) -> bool:
+    """Whether a tensor may be larger in one of two learners: of the network in its columns alone."""
+    if there.dtype != here.dtype or there.dim() != here.dim():
+        return False
+    if not name.startswith("net."):
+        return True
+    return (len(there), len(here)) == columns and there.shape[1:] == here.shape[1:]
 
 
 def _saved_setting(here: Setting, there: Mapping[str, Any]) -> Setting:
