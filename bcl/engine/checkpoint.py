@@ -142,7 +142,7 @@ def _grows(name: str, there: Tensor, here: Tensor, columns: tuple[int, int]) -> 
         return False
     if not name.startswith("net."):
         return True
-    return (len(there), len(here)) == columns and there.shape[1:] == here.shape[1:]
+    return (*there.shape[:1], *here.shape[:1]) == columns and there.shape[1:] == here.shape[1:]
 
 
 def _saved_setting(here: Setting, there: Mapping[str, Any]) -> Setting:

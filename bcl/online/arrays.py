@@ -56,8 +56,8 @@ def labels(y: Any, n: int | None = None) -> list[Any]:
     """Labels, one for each of n samples, as Python has them."""
     if y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    if isinstance(y, list | tuple) and not any(isinstance(label, np.ndarray | np.generic) for label in y):
-        found = list(y)
+    if isinstance(y, list | tuple) and not any(isinstance(label, np.ndarray) for label in y):
+        found = [label.item() if isinstance(label, np.generic) else label for label in y]
     else:
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] == 1:
