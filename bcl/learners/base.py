@@ -24,7 +24,7 @@ from bcl.learners.inputs import (
     warn_once,
 )
 from bcl.learners.passes import Passes
-from bcl.memory import Random, ReservoirMemory
+from bcl.memory import Memory, Random, ReservoirMemory
 from bcl.nets import Standardized, reveal
 from bcl.streams import Setting
 
@@ -84,6 +84,7 @@ class Learner(Passes):
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
+        self.has_stored = False  # whether `observe` knows that something is stored, in a stream without tasks
         self.scales_inputs = isinstance(net, Standardized)
         self.drift = Drift() if setting.boundaries == "drift" else None
         self.setup()
@@ -233,6 +234,8 @@ class Learner(Passes):
         for memory in self.reservoirs():
             if memory.reserve(len(y)):
                 self.forget_tensors()
+        if not self.has_stored:
+            self.has_stored = all(bool(m.filled().any()) for m in self.modules() if isinstance(m, Memory))
         self.before_batch(len(y))
         loss = self.step(x, y, self.task)
         if self.drift is not None and loss is not None and self.drift.update(math.log(float(loss) + 0.01)):

@@ -122,10 +122,10 @@ def draw_or_repeat(
     """k samples of all that is stored, of the current task too, and the weight of their loss, None if that is 1.
 
     In the first task it may be that nothing is stored yet, which only the device knows: then the current batch
-    (x, y, t) stands in, with weight 0.
+    (x, y, t) stands in, with weight 0. `observe` knows more, in a stream without tasks.
     """
     drawn = memory.draw(k, learner.random)
-    if learner.past:
+    if learner.past or learner.has_stored:
         return drawn, None
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()

@@ -35,13 +35,13 @@ class Standardized(nn.Module):
     @torch.no_grad()
     def follow(self, x: Tensor) -> None:
         """Count the samples of a batch: the formula of Chan et al. (1979) for mean and variance of two sets as one."""
-        variance, mean = torch.var_mean(x.double(), 0, correction=0)
-        share = len(x) / (self.count + len(x)).double()
-        ahead = mean - self.mean
-        self.mean += share * ahead
-        self.variance += share * (variance - self.variance + (1 - share) * ahead.square())
-        self.scale.copy_(torch.where(self.variance > 0, self.variance.rsqrt(), 1))
+        variance, mean = torch.var_mean(x, 0, correction=0)
         self.count += len(x)
+        share = len(x) / float(self.count)
+        ahead = mean - self.mean
+        self.mean.add_(ahead, alpha=share)
+        self.variance.lerp_(variance.addcmul_(ahead, ahead, value=1 - share), share)
+        self.scale.copy_(self.variance.rsqrt().masked_fill_(self.variance <= 0, 1.0))
 
     def features(self, x: Tensor) -> Tensor:
         return self.net.features(self.standardize(x))

@@ -9,7 +9,7 @@ from bcl import Setting
 from bcl.learners import METHODS, method
 from bcl.nets import MLP
 
-CLASSES, WIDTH, BATCHES = 10, 16, 200
+CLASSES, WIDTH, BATCHES = 10, 16, 140
 REPLAYING = [n for n in METHODS if n not in ("finetune", "offline") and not method(n).needs_boundaries]
 
 

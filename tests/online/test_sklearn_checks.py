@@ -31,7 +31,7 @@ def test_in_pipelines_and_searches():
     x, y = blobs()
     model = make_pipeline(StandardScaler(), OnlineClassifier(**QUICK))
     assert cross_val_score(model, x, y, cv=3).min() > 0.8
-    search = GridSearchCV(OnlineClassifier(**QUICK), {"method": ["er", "finetune"]}, cv=2).fit(x, y)
+    search = GridSearchCV(OnlineClassifier(**QUICK), {"method": ["er", "er-ace"]}, cv=2).fit(x, y)
     assert set(search.best_estimator_.classes_) == {"a", "b", "c"}
 
 
