@@ -63,6 +63,21 @@ def test_own_network_on_the_command_line_and_in_python(tmp_path: Path) -> None:
     python(f"{weights}{save}{pretrained}\npretrained(s)", tmp_path)
 
 
+def test_any_stream(tmp_path: Path) -> None:
+    one, by_name, learner, boundaries, tasks = (python(code, tmp_path) for code in blocks("docs/any-stream.md"))
+    first, second = one.splitlines()
+    assert float(first.rpartition(":")[2]) > 0.9
+    assert second == "same answers: True, samples so far: 1200"
+    assert by_name == "tall ['small', 'tall']\n"
+    right, stored, restored = learner.splitlines()
+    assert int(right.split()[0]) >= 20, right
+    assert (right.split(", ")[1], stored, restored) == ("32 columns", "3000 stored, room for 4096", "ER True")
+    none, drift = (int(line.split()[1]) for line in boundaries.splitlines())
+    assert drift > none
+    assert "3 stretches" in boundaries
+    assert tasks == "torch.Size([1, 5])\n"
+
+
 def test_own_method_is_checked_run_tuned_timed_and_used_by_the_commands_of_the_page(tmp_path: Path) -> None:
     code, use = blocks("docs/own-method.md")
     (tmp_path / "mean_teacher.py").write_text(code, encoding="utf-8")
@@ -90,6 +105,14 @@ def test_the_table_of_methods_is_that_of_the_program() -> None:
     for m in catalogue.methods():
         row = f"| `{m['name']}` | {m['reference']} | {m['memory']} | {m['cost']} | {', '.join(m['scenarios'])} |"
         assert row in text, f"docs/methods.md should have the line:\n{row}"
+
+
+def test_the_page_of_methods_says_who_needs_boundaries() -> None:
+    text = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    needing = [m for m in catalogue.methods() if m["boundaries"] != "not needed"]
+    assert needing
+    for m in needing:
+        assert f"| `{m['name']}` | {m['boundaries'].removeprefix('needed: ')} |" in text
 
 
 def test_the_readme_names_every_method_and_benchmark() -> None:

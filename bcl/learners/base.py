@@ -238,8 +238,9 @@ class Learner(Passes):
             self.has_stored = all(bool(m.filled().any()) for m in self.modules() if isinstance(m, Memory))
         self.before_batch(len(y))
         loss = self.step(x, y, self.task)
-        if self.drift is not None and loss is not None and self.drift.update(math.log(float(loss) + 0.01)):
-            if self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
+        if self.drift is not None and loss is not None:
+            risen = self.drift.update(math.log(float(loss) + 0.01))
+            if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
                 self.end_task()
         return loss
 

@@ -28,7 +28,8 @@ def grow(learner: Learner, setting: Setting) -> None:
     larger = made_for(learner, setting, before)
     for name, module in larger.named_modules():
         was = modules[name]
-        if isinstance(module, RingMemory) and isinstance(was, RingMemory) and module.slots_per_task < was.slots_per_task:
+        rings = isinstance(module, RingMemory) and isinstance(was, RingMemory)
+        if rings and module.slots_per_task < was.slots_per_task:
             module.take_over(was)
             before |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
     take_state(learner, larger, before)

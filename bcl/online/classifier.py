@@ -258,7 +258,7 @@ class OnlineClassifier(OneByOne):
         tensor = as_tensor("samples", x, learner.visible.device)
         if learner.setting.dtype == "float32":
             tensor = tensor.float()
-            if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+            if x.dtype.itemsize > 4 and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
                 raise InputError("Input X contains infinity or a value too large for dtype('float32').")
         return tensor
 

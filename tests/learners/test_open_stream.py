@@ -40,7 +40,7 @@ def same_weights(a, b):
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name != "finetune"])
 def test_a_method_does_more_than_finetune_or_says_that_it_needs_boundaries(name):
     learner, plain = open_learner(name), open_learner("finetune", lr=0.1)
-    if "lr" in {field for field in vars(learner.hyper)}:
+    if hasattr(learner.hyper, "lr"):
         learner = open_learner(name, lr=0.1)
     for batch in batches(6):
         learner.observe(*batch)
@@ -80,8 +80,8 @@ def er_ace_gradient(learner, x, y):
 
 def agem_gradient(learner, x, y):
     replay = learner.memory.draw(learner.hyper.replay_batch, learner.random)
-    past, now = reference(learner, replay), torch.autograd.grad(cross_entropy(learner.net(x), y), [*learner.net.parameters()])
-    now = torch.cat([g.flatten() for g in now])
+    past, now = reference(learner, replay), cross_entropy(learner.net(x), y)
+    now = torch.cat([g.flatten() for g in torch.autograd.grad(now, list(learner.net.parameters()))])
     return now - (now @ past) / (past @ past) * past if now @ past < 0 else now
 
 
@@ -208,7 +208,7 @@ def test_drift_finds_a_rise_and_neither_an_outlier_nor_a_fall_nor_noise():
     noise = torch.randn(3000, generator=draw).tolist()
     quiet, risen, fallen, outlier = Drift(), Drift(), Drift(), Drift()
     assert not any(quiet.update(v) for v in noise)
-    assert [n for n, v in enumerate(noise[:400]) if risen.update(v + 4 * (n >= 300))][0] in range(301, 306)
+    assert next(n for n, v in enumerate(noise[:400]) if risen.update(v + 4 * (n >= 300))) in range(301, 306)
     assert not any(fallen.update(v - 4 * (n >= 300)) for n, v in enumerate(noise[:400]))
     assert not any(outlier.update(v + 100 * (n == 300)) for n, v in enumerate(noise[:400]))
 

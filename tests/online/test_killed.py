@@ -1,4 +1,4 @@
-"""Two hundred classes come one after another to a learner that knows of none; it is killed in the middle, and goes on."""
+"""Two hundred classes come one after another to an empty learner; it is killed in the middle, and goes on."""
 
 import os
 import signal
