@@ -70,8 +70,8 @@ def _written(label: Hashable) -> Any:
     if label is None or isinstance(label, bool | int | float | str):
         return label
     kind = type(label).__name__
-    if kind in KINDS:
-        return {"kind": kind, "of": [_written(part) for part in label]}  # type: ignore[attr-defined]
+    if isinstance(label, tuple | frozenset) and kind in KINDS:
+        return {"kind": kind, "of": [_written(part) for part in label]}
     raise InputError(f"label {label!r} cannot be saved: use text, numbers, or tuples of them")
 
 
