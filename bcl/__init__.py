@@ -45,10 +45,14 @@ _HOMES = {
     "Encoder": "bcl.nets.encoder",
     "Packed": "bcl.nets.packed",
     "Packing": "bcl.streams",
+    "Drift": "bcl.learners.drift",
+    "OnlineClassifier": "bcl.online",
+    "RiverClassifier": "bcl.online.river_base",
     "is_finite": "bcl.engine.evaluate",
     "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",
     "load": "bcl.engine.checkpoint",
+    "restore": "bcl.engine.restore",
 }
 __all__ = sorted(_HOMES)
 

@@ -139,7 +139,23 @@ def own_method(said: dict[str, str], directory: Path) -> None:
     assert said["use_it.py"].startswith("ACC ")
 
 
+def any_stream(said: dict[str, str], _: Path) -> None:
+    one, by_name, learner, boundaries, tasks = said.values()
+    first, second = one.splitlines()
+    assert float(first.rpartition(":")[2]) > 0.9
+    assert second == "same answers: True, samples so far: 1200"
+    assert by_name == "tall ['small', 'tall']\n"
+    right, stored, restored = learner.splitlines()
+    assert int(right.split()[0]) >= 20, right
+    assert (right.split(", ")[1], stored, restored) == ("32 columns", "3000 stored, room for 4096", "ER True")
+    none, drift = (int(line.split()[1]) for line in boundaries.splitlines())
+    assert drift > none
+    assert "3 stretches" in boundaries
+    assert tasks == "torch.Size([1, 5])\n"
+
+
 CHECKS: dict[str, Callable[[dict[str, str], Path], None]] = {
+    "docs/any-stream.md": any_stream,
     "README.md": readme,
     "docs/quick-start.md": quick_start,
     "docs/own-data.md": own_data,
@@ -183,6 +199,14 @@ def test_the_table_of_methods_is_that_of_the_program() -> None:
     for m in catalogue.methods():
         row = f"| `{m['name']}` | {m['reference']} | {m['memory']} | {m['cost']} | {', '.join(m['scenarios'])} |"
         assert row in text, f"docs/methods.md should have the line:\n{row}"
+
+
+def test_the_page_of_methods_says_who_needs_boundaries() -> None:
+    text = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    needing = [m for m in catalogue.methods() if m["boundaries"] != "not needed"]
+    assert needing
+    for m in needing:
+        assert f"| `{m['name']}` | {m['boundaries'].removeprefix('needed: ')} |" in text
 
 
 def test_the_readme_names_every_method_and_benchmark() -> None:

@@ -115,6 +115,7 @@ def describe_method(name: str) -> dict[str, Any]:
         "scenarios": list(learner.scenarios),
         "memory": learner.memory_kind,
         "cost": learner.cost,
+        "boundaries": f"needed: {learner.needs_boundaries}" if learner.needs_boundaries else "not needed",
         "hyper": {f.name: {"default": f.default, **_about(f.metadata)} for f in fields(learner.Hyper)},
     }
 
@@ -149,7 +150,8 @@ def show(content: dict[str, list[dict[str, Any]]]) -> None:
             continue
         if title == "benchmarks":
             rows = [_compact(row) for row in rows]
-        columns = [name for name in rows[0] if name != "hyper"]
+        hidden = ("hyper", "boundaries") if len(rows) > 1 else ("hyper",)  # too wide for a list
+        columns = [name for name in rows[0] if name not in hidden]
         table = Table(
             title=title, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
         )

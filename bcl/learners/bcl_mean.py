@@ -13,6 +13,7 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
+    can_replay,
     check_views,
     descend,
     draw,
@@ -20,6 +21,7 @@ from bcl.learners.replay import (
     make_room,
     memory_of,
     mixed_loss,
+    refresh_targets,
     running_mean,
     store_soft_targets,
     view,
@@ -65,7 +67,8 @@ class BCLMean(Learner):
     is a mean over all samples drawn, those without a target included.
 
     M is one reservoir with the slots of all tasks (`memory`), full from the first task on; the current task is replayed
-    too. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
+    too. In a stream without tasks the targets of all that is stored are written every `setting.memory` samples, and at
+    boundaries. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
 
     >>> from bcl.nets import MLP
     >>> from bcl.streams import Setting
@@ -112,7 +115,7 @@ class BCLMean(Learner):
         replay, weight = draw(self, self.memory, x, y, t)
         replay = replay._replace(x=view(self, replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)
-        target = replay.extra["target"] if h.distill_weight and self.past else None
+        target = replay.extra["target"] if h.distill_weight and can_replay(self) else None
         return mixed_loss(self, logits, y, replay, weight, target)
 
     def begin_task(self, t: int) -> None:
@@ -125,6 +128,16 @@ class BCLMean(Learner):
         super().begin_task(t)
         self.distilled[t] = False
         make_room(self, self.memory, t)
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
+    def before_batch(self, n: int) -> None:
+        if self.hyper.distill_weight:
+            refresh_targets(self, self.memory, n, self.hyper.temperature, "eval", self.mean)
+
+    def learns_plainly(self) -> bool:
+        return not self.hyper.replay_current
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

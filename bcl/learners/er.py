@@ -80,11 +80,12 @@ class ER(Learner):
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
     family, colour, marker, relative_cost = "replay", "#0072b2", "o", 2.0
+    without_tasks = {"memory": "reservoir", "replay_current": True}
 
     def setup(self) -> None:
         h = self.hyper
         check_views(self.setting, h.augment)
-        if h.retrieval == "mir" and h.replay_current:
+        if h.retrieval == "mir" and h.replay_current and not self.setting.open:
             raise InputError("retrieval=mir chooses among samples of earlier tasks: replay_current=false")
         self.memory = memory_of(self.setting, h.memory)
         self.mean = running_mean(self)
@@ -115,12 +116,18 @@ class ER(Learner):
         """B_M, uniform or what the current batch interferes with most, and the weight of its loss, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
-            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates), None
+            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
         return draw(self, self.memory, x, y, t)
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         make_room(self, self.memory, t)
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
+    def learns_plainly(self) -> bool:
+        return not self.hyper.replay_current
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

@@ -54,6 +54,7 @@ class GDumb(Learner):
     reference = "Prabhu et al., 2020"
     memory_kind = "as many of each class; the first weights"
     cost = "none; when a task ends, `epochs` x 1 forward and backward on the memory"
+    needs_boundaries = "it learns from its memory when a task ends"
     family, colour, marker, relative_cost = "bound", "#6b4c9a", "s", 6.0
 
     def setup(self) -> None:
@@ -72,8 +73,8 @@ class GDumb(Learner):
         check_width(self)
         make_room(self, self.memory, t)
 
-    def end_task(self, t: int) -> None:
-        super().end_task(t)
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
         h, stored = self.hyper, self.memory.filled()
         self.net.load_state_dict(self.first.net.state_dict())
         optimizer = Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)
@@ -83,6 +84,7 @@ class GDumb(Learner):
                 if len(slots) > 1 or len(order) == 1:  # batch norm knows no batch of one
                     loss = self.loss(self.memory.get(slots))
                     optimizer.step(self.weights(), gradients(loss, self.weights()), self.rate(epoch))
+        return t
 
     def boundary_passes(self) -> float:
         """The memory as it is now, trained on after every task that has begun."""

@@ -53,6 +53,7 @@ class GEM(Learner):
     reference = "Lopez-Paz & Ranzato, 2017"
     memory_kind = "ring per task"
     cost = "1 forward and backward on the batch and on the whole memory of each earlier task"
+    needs_boundaries = "its constraints are the memories of earlier tasks"
     family, colour, marker, relative_cost = "projection", "#009e73", "o", 16.0
 
     def setup(self) -> None:

@@ -51,6 +51,7 @@ class ICaRL(Learner):
     scenarios = ("task", "class")
     memory_kind = "exemplars per class in order of herding, K = slots of all tasks; a copy of the network"
     cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
+    needs_boundaries = "exemplars are put into order, and the old network is copied, when a task ends"
     family, colour, marker, relative_cost = "regularization", "#d98cb3", "D", 3.0
 
     @classmethod
@@ -60,8 +61,8 @@ class ICaRL(Learner):
     def setup(self) -> None:
         setting = self.setting
         check_features(self, "icarl")
-        slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
-        self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype, setting.tasks)
+        dtype = getattr(torch, setting.dtype)
+        self.memory = HerdingMemory(setting.slots, setting.n_classes, setting.shape, dtype, setting.tasks)
         self.old = FrozenCopy(self.net)
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
@@ -94,9 +95,12 @@ class ICaRL(Learner):
         super().begin_task(t)
         self.memory.allot(self.setting.classes[t])
 
+    def new_classes(self, t: int) -> None:
+        self.memory.allot(self.setting.classes[t])
+
     @torch.no_grad()
-    def end_task(self, t: int) -> None:
-        super().end_task(t)
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
         self.net.eval()
         for c in self.setting.classes[t]:
             slots = self.memory.slots_of(c)
@@ -104,6 +108,7 @@ class ICaRL(Learner):
                 self.memory.sort(c, herding_order(unit_features(self, self.memory.x[slots])))
         self.net.train(self.training)
         self.old.take(self.net)
+        return t
 
     # ---- answering -------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class KDR(Learner):
     cost = (
         "n_e forward and backward of the expert on the batch and 1 forward, 1 of the old network; 1 on batch + replay"
     )
+    needs_boundaries = "expert, old network and past answers are those of the last boundary"
     family, colour, marker, relative_cost = "regularization", "#a84a7f", "^", 5.0
 
     def setup(self) -> None:

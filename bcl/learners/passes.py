@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from bcl.errors import InputError
 from bcl.memory import Samples
 from bcl.nets import (
+    by_running_statistics,
     classes_of_tasks,
     couples_samples,
     groups_samples,
@@ -76,13 +78,14 @@ class Passes(nn.Module):
     ) -> Tensor:
         """Logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
 
-        It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
+        It matters to batch norm alone: together both batches are normalised as one, else each by itself. In a stream
+        without tasks a single sample is never by itself where there are others: it has no variance. Where the
         network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
         quicker. `net`: another network of the same making.
         """
         sizes = [len(x), len(replayed.x)]
         couples, groups = self.coupling()
-        apart = couples and not together
+        apart = couples and not together and not (len(x) == 1 and self.setting.open)
         if apart and not groups:
             return torch.cat([self.raw_logits(part, state=state, net=net) for part in (x, replayed.x)])
         with batch_groups(sizes if apart else [sum(sizes)]):
@@ -91,9 +94,13 @@ class Passes(nn.Module):
     def raw_logits(
         self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None
     ) -> Tensor:
-        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
+        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`.
+
+        In a stream without tasks, batch norm takes a sample that is alone by its running statistics, which stay.
+        """
         net, x = self.net if net is None else net, self.scale(*batches)
-        out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
+        with by_running_statistics(net) if len(x) == 1 and self.setting.open else nullcontext():
+            out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
         wanted = len(x), self.visible.shape[1]
         if out.shape != wanted:
             raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")

@@ -24,16 +24,22 @@ from bcl.streams import Setting
 def ring_memory(
     setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
 ) -> RingMemory:
-    """A ring of `slots` for every task of the setting."""
+    """A ring of `slots` for every task of the setting; in a stream without tasks, its stretches share them."""
+    if setting.open:
+        if slots < setting.tasks:
+            raise InputError(f"{slots} slots cannot be shared by {setting.tasks} stretches of the stream: more memory")
+        slots //= setting.tasks
     return RingMemory(setting.tasks, slots, setting.shape, getattr(torch, setting.dtype), extra, overflow)
 
 
 def reservoir_memory(
     setting: Setting, extra: Mapping[str, Field] | None = None, slots: int | None = None
 ) -> ReservoirMemory:
-    """One reservoir for all tasks, with as many slots as their rings, of `slots` each, would have together."""
+    """One reservoir for all tasks, with as many slots as their rings, of `slots` each, would have together. In a stream
+    without tasks, with `slots`, which are allocated as they are needed."""
     slots = setting.memory if slots is None else slots
-    return ReservoirMemory(slots * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
+    total = slots if setting.open else slots * setting.tasks
+    return ReservoirMemory(total, setting.shape, getattr(torch, setting.dtype), extra, as_needed=setting.open)
 
 
 def episodic_memory(
@@ -66,7 +72,7 @@ def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 
 
 def retrieve(
     learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
-) -> Samples:
+) -> tuple[Samples, Tensor | None]:
     """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
     loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
 
@@ -75,13 +81,23 @@ def retrieve(
     The step is virtual: weights and batch-norm statistics stay as they are. Batch norm is in training mode, as in the
     authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
     candidates this is a uniform draw. Where fewer are stored than are asked for, a repeated candidate comes last.
+
+    Candidates are of earlier tasks; in a stream without tasks, of all that is stored. The second value is the weight of
+    the loss: see `draw_or_repeat`.
     """
-    tasks = memory.slots // memory.slots_per_task if candidates > k else 1
-    drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
+    weight = None
+    if learner.setting.open:
+        drawn, weight = draw_or_repeat(learner, memory, max(candidates, k), x, y, t)
+    else:
+        tasks = memory.slots // memory.slots_per_task if candidates > k else 1
+        drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
+    stored = memory.filled() if learner.setting.open else memory.of_others(t)
     growth = interference(learner, drawn, x, y, t, rate)
-    repeated = torch.arange(len(growth), device=growth.device) >= memory.of_others(t).sum()
+    repeated = torch.arange(len(growth), device=growth.device) >= stored.sum()
     order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
-    return memory.get(drawn.slot[order[: min(k, memory.slots_per_task)].sort().values])
+    best = order[: min(k, memory.slots_per_task)].sort().values
+    extra = {name: field[best] for name, field in drawn.extra.items()}
+    return Samples(drawn.x[best], drawn.y[best], drawn.task[best], drawn.slot[best], extra), weight
 
 
 def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: int, rate: float) -> Tensor:
@@ -107,15 +123,29 @@ def draw_or_repeat(
     """k samples of all that is stored, of the current task too, and the weight of their loss, None if that is 1.
 
     In the first task it may be that nothing is stored yet, which only the device knows: then the current batch
-    (x, y, t) stands in, with weight 0.
+    (x, y, t) stands in, with weight 0. `observe` knows more, in a stream without tasks.
     """
     drawn = memory.draw(k, learner.random)
-    if learner.past:
+    if learner.past or learner.has_stored:
         return drawn, None
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
+
+
+def draw_replay(
+    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int
+) -> tuple[Samples, Tensor | None]:
+    """k samples of earlier tasks, in a stream without tasks of all that is stored, and the weight of their loss."""
+    if learner.setting.open:
+        return draw_or_repeat(learner, memory, k, x, y, t)
+    return draw_earlier(learner, memory, k, t), None
+
+
+def can_replay(learner: Learner) -> bool:
+    """Whether there are samples that `draw_replay` can give: a past, or a stream without tasks."""
+    return bool(learner.past) or learner.setting.open
 
 
 def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
@@ -140,6 +170,17 @@ def store_soft_targets(
         logits = learner.logits(memory.x[part], t, net=net)
         memory.get_buffer("target")[part] = softmax(logits / temperature, dim=1).float()
     learner.net.train()
+
+
+def refresh_targets(
+    learner: Learner, memory: Memory, n: int, temperature: float, mode: str, net: nn.Module | None = None
+) -> None:
+    """In a stream without tasks, where n samples are about to come: every `setting.memory` samples, all that is stored
+    gets a target. So a target costs a forward pass per arriving sample, and is never older than that."""
+    seen, period = int(memory.get_buffer("seen").sum()), learner.setting.memory
+    if seen // period != (seen + n) // period:
+        for s in learner.seen:
+            store_soft_targets(learner, memory, s, temperature, mode, net)
 
 
 SMALLEST = 16  # the side of an image that can be cropped
@@ -205,8 +246,9 @@ def running_mean(learner: Learner) -> RunningMean | None:
 def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = None) -> Memory:
     """The memory of this kind, with all slots of the setting."""
     if kind == "balanced":
-        slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
-        return BalancedMemory(slots, setting.n_classes, setting.shape, dtype, extra=extra)
+        return BalancedMemory(
+            setting.slots, setting.n_classes, setting.shape, getattr(torch, setting.dtype), extra=extra
+        )
     return episodic_memory(kind, setting, setting.memory, extra)
 
 

@@ -115,8 +115,8 @@ class SCR(Learner):
         stored = int(self.memory.filled().sum()) // size * size
         return 2 * stored * len(self.seen) / max(1, arrived) if self.hyper.review else 0.0
 
-    def end_task(self, t: int) -> None:
-        super().end_task(t)
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
         if self.hyper.review:
             stored = self.memory.filled()
             order = self.random.choose(stored, int(stored.sum()))
@@ -124,6 +124,7 @@ class SCR(Learner):
                 if len(slots) == self.hyper.replay_batch:
                     samples = self.memory.get(slots)
                     descend(self, self.optimizer, 0.1 * self.loss(samples.x, samples.y), self.trained())
+        return t
 
     # ---- answering -------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -83,6 +84,19 @@ def precision_of(net: nn.Module) -> torch.dtype:
     """The type of a network's weights, which its inputs must have: float32, unless it is a half-precision one."""
     found = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
     return found if found in (torch.bfloat16, torch.float16) else torch.float32
+
+
+@contextmanager
+def by_running_statistics(net: nn.Module) -> Iterator[None]:
+    """Within, batch norm normalises by its running statistics, and they stay as they are."""
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
+    for norm in norms:
+        norm.eval()
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.train()
 
 
 def couples_samples(net: nn.Module) -> bool:

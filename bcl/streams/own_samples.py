@@ -215,9 +215,9 @@ def _triples(split: str, triples: Triples) -> Iterator[tuple[Array, Array, Array
     try:
         for x, y, t in triples:
             yield (
-                np.asarray(_plain(x)),
-                np.asarray(_plain(y)),
-                np.asarray(_plain(t)).astype(np.int64, casting="same_kind"),
+                np.asarray(_detached(x)),
+                np.asarray(_detached(y)),
+                np.asarray(_detached(t)).astype(np.int64, casting="same_kind"),
             )
     except UserError:
         raise
@@ -226,7 +226,7 @@ def _triples(split: str, triples: Triples) -> Iterator[tuple[Array, Array, Array
         raise InputError(f"{split}: samples are (x, y, t), arrays or tensors and a task ({reason})") from error
 
 
-def _plain(values: Any) -> Any:
+def _detached(values: Any) -> Any:
     """A tensor that is part of a computation, without it."""
     return values.detach() if hasattr(values, "detach") else values
 
