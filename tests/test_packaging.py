@@ -33,7 +33,7 @@ def test_every_file_of_the_package_is_shipped() -> None:
     assert files == {path for pattern in patterns for path in (ROOT / "bcl").glob(pattern)}
 
 
-PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}  # where a package is not called as its module
+PACKAGES = {"yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn"}  # where a package is not called as its module
 
 
 def names(requirements: list[str]) -> set[str]:
