@@ -60,7 +60,7 @@ def test_what_the_package_imports_is_a_dependency_and_in_functions_perhaps_of_an
     for path in (ROOT / "bcl").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert imported(tree, everywhere=True) <= known, path
-        if path.parent.name != "triton":  # loaded where there is Triton
+        if path.parent.name != "triton" and path.name != "river_base.py":  # loaded where there is Triton, or river
             assert imported(tree, everywhere=False) <= needed, path
 
 
