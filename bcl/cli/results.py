@@ -27,6 +27,7 @@ def finish(outcome: Outcome, as_json: bool) -> None:
 
         Console().print(table(from_results(outcome.results, labels=outcome.labels)))
     if outcome.results:
+        print(f"hyper-parameters: {outcome.sources}", file=sys.stderr)
         print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
     if outcome.failures:
         raise typer.Exit(1)

@@ -34,7 +34,7 @@ def show(
 ) -> None:  # fmt: skip
     """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
     from bcl.runs.store import RunStore
-    from bcl.studies.plan import only, plan
+    from bcl.studies.plan import only, plan, where_values_come_from
     from bcl.studies.status import Status
     from bcl.studies.suite import load
 
@@ -47,6 +47,8 @@ def show(
     from bcl.cli.status_table import print_status
 
     print_status(status)
+    if sources := where_values_come_from(planned):  # nothing where no data is here
+        print(f"hyper-parameters: {sources}")
 
 
 @app.command(cls=given.WithSuites)

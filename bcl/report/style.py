@@ -100,7 +100,7 @@ def in_the_dark(colour: str) -> str:
     """The same hue, as light as it must be to be seen on the dark page.
 
     >>> in_the_dark("#0072b2"), in_the_dark("#56b4e9")
-    ('#2688be', '#56b4e9')
+    ('#338ec1', '#56b4e9')
     """
     steps = (lighter(colour, step / 20) for step in range(21))
     return next(shade for shade in steps if _luminance(shade) + 0.05 > SEEN * (_luminance(NIGHT) + 0.05))

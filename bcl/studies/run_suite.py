@@ -35,6 +35,7 @@ class Outcome(NamedTuple):
     failures: list[tuple[str, str]]  # what, why
     where: Path  # the store
     labels: dict[str, list[str]]  # what the suite calls every run, by its id
+    sources: str  # where the hyper-parameters come from, in one line
 
 
 def unwatched(_: Sequence[str]) -> AbstractContextManager[Report]:
@@ -74,7 +75,6 @@ def run_suite(
     store.prepare()
     if suite.name:
         save_record(store, suite, whole)
-    log.info("hyper-parameters: %s", where_values_come_from(planned))
     estimate = Estimate(finished(planned, store))
     # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
     # line stay together, for those that can share a GPU.
@@ -113,7 +113,7 @@ def run_suite(
             name = _short(RunConfig.from_json(result["config"]))
             log.warning("%s diverged: its weights are not finite", name)
     names = labels((one.line.label, [config.id for config in one.configs]) for one in planned)
-    return Outcome(results, failures, store.root, names)
+    return Outcome(results, failures, store.root, names, where_values_come_from(planned))
 
 
 def _check(engine: str, address: str | None, live: str, save_every: float) -> None:
