@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint coverage wheel clean
+.PHONY: demo test lint coverage site wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
@@ -12,14 +12,19 @@ test: $(VENV)/.ready-for-tests lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 coverage: $(VENV)/.ready-for-tests
+	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
 	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term-missing:skip-covered
+
+site: $(VENV)/.ready-for-site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "site/index.html is ready"
 
 wheel:
 	PYTHON=$(PYTHON) scripts/build_wheel.sh
 
 lint: $(VENV)/.ready-for-tests
-	$(BIN)/ruff check bcl bench tests
-	$(BIN)/ruff format --check bcl bench tests
+	$(BIN)/ruff check bcl bench examples scripts tests
+	$(BIN)/ruff format --check bcl bench examples scripts tests
 	$(BIN)/mypy
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -32,5 +37,9 @@ $(VENV)/.ready-for-tests: $(VENV)/.ready
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+$(VENV)/.ready-for-site: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage build dist *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage build dist site *.egg-info

@@ -98,3 +98,13 @@ def _numbers(values: Any, dimensions: int, what: str) -> np.ndarray[Any, Any]:
     if found.ndim != dimensions or found.size == 0:
         raise InputError(f"{what}, not an array of shape {found.shape}")
     return found
+
+
+def prequential_accuracy(windows: Sequence[Sequence[int]]) -> float | None:
+    """Accuracy on samples that were answered before they were learnt, from [samples, right answers] of stretches.
+
+    >>> prequential_accuracy([[50, 20], [50, 40]])
+    60.0
+    """
+    samples = sum(window[0] for window in windows)
+    return 100.0 * sum(window[1] for window in windows) / samples if samples else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from multiprocessing import resource_tracker
+from collections.abc import Iterator, Mapping
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext, SpawnContext
 
 STOP_SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -15,6 +17,31 @@ STOP_SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP")
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def quick_start() -> ForkServerContext | SpawnContext:
+    """How processes are started: by a server that has imported what they need, where there are such servers.
+
+    A process gets the environment of the server, which may be older than ours: it has to `take` ours.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["bcl.schedule.preload"])
+    return context
+
+
+def start_server(runs: int, workers: int | None) -> None:
+    """Let the server import while we do, if there are runs for several processes: nothing waits for it."""
+    if min(runs, workers or cores()) > 1 and quick_start().get_start_method() == "forkserver":
+        with sigint_blocked():
+            forkserver.ensure_running()
+
+
+def take(environment: Mapping[str, str]) -> None:
+    """Make this the environment of the process."""
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ ORDER = [
     "memory",
     "learners",
     "engine",
+    "online",
 ]
 ORDER += ["runs", "schedule", "studies", "report", "cli"]
 

@@ -1,7 +1,7 @@
-"""The tables of docs/reproduction.md, from the published runs in results/paper: what the paper has, what we have.
+"""The tables of docs/reproduction.md and docs/beyond.md, from the published runs in results/.
 
 python bench/reproduction.py            prints them
-python bench/reproduction.py --write    puts them into docs/reproduction.md
+python bench/reproduction.py --write    puts them into the pages
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from bcl.report.read import read_study
 from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "reproduction.md"
-TABLES = ("table1", "table2", "table3")
+PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
+PAGES = {PAPER: ("paper/table1", "paper/table2", "paper/table3"), BEYOND: ("beyond/paper-streams",)}
 
 
 def verdict(ours: float, mean: float, std: float) -> str:
@@ -43,36 +43,48 @@ def line(row: Row) -> str:
     )
 
 
+def own_line(row: Row) -> str:
+    measures = " | ".join(cell(row, name) for name in ("acc", "fm", "la"))
+    return f"| {row.label} | {measures} | {number(min(row.accuracies.values()))} | {row.mean('seconds'):.0f} s |"
+
+
 def table(group: Group) -> str:
+    """Beside the paper's figures, if there are any."""
+    if not any(row.published for row in group.rows):
+        head = "| method | ACC | FM | LA | worst seed | a run |"
+        return (
+            "\n".join([head, "|---|---|---|---|---:|---:|", *(own_line(row) for row in group.rows if row.runs)]) + "\n"
+        )
     rows = [row for row in group.rows if row.runs or row.published]
     head = "| method | published ACC | our ACC | verdict | FM (published) | LA (published) | worst seed | a run |"
     return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
 
 
-def tables() -> dict[str, str]:
+def tables(page: Path) -> dict[str, str]:
     """Every group that has runs, by the name of its place in the page."""
     found = {}
-    for name in TABLES:
-        for group in read_study(ROOT / "results" / "paper" / name).groups:
+    for name in PAGES[page]:
+        for group in read_study(ROOT / "results" / name).groups:
             if group.measured:
-                found[f"{name} {group.name}"] = table(group)
+                found[f"{Path(name).name} {group.name}"] = table(group)
     return found
 
 
-def filled(page: str) -> str:
-    """The page with the tables at their places, between two comments each."""
-    for name, text in tables().items():
+def filled(page: Path) -> str:
+    """A page with the tables at their places, between two comments each."""
+    text = page.read_text(encoding="utf-8")
+    for name, part in tables(page).items():
         begin, end = f"<!-- {name} -->\n", "<!-- end -->"
-        before, found, rest = page.partition(begin)
+        before, found, rest = text.partition(begin)
         if not found:
-            raise SystemExit(f"{PAGE} has no place '{begin.strip()}'")
-        page = before + begin + text + rest[rest.index(end) :]
-    return page
+            raise SystemExit(f"{page} has no place '{begin.strip()}'")
+        text = before + begin + part + rest[rest.index(end) :]
+    return text
 
 
 if __name__ == "__main__":
-    text = filled(PAGE.read_text(encoding="utf-8")) if "--write" in sys.argv else ""
-    if text:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print("\n".join(f"{name}\n{part}" for name, part in tables().items()))
+    for page in PAGES:
+        if "--write" in sys.argv:
+            page.write_text(filled(page), encoding="utf-8")
+        else:
+            print("\n".join(f"{name}\n{part}" for name, part in tables(page).items()))

@@ -1,99 +1,216 @@
-"""What the documentation shows is run: the code of README.md, quick-start.md, own-network.md and own-method.md."""
+"""What the documentation shows is run: every block of Python and every command of every page, or there is a reason."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Step, run, steps, unfenced
 
 from bcl.cli import catalogue
 from bcl.report.summary import summarize
 from bcl.streams import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [*ROOT.glob("*.md"), ROOT / "results" / "README.md", *(ROOT / "docs").rglob("*.md")]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
+
+OWN_ENVIRONMENT = "it makes an environment of its own"
+NEEDS_DATA = "it needs a data set that is not embedded; tests/cli/test_data_cli.py runs such benchmarks on small copies"
+NETWORK = "it needs the network; tests/data has a server of its own"
+INSTALLS = "it installs packages"
+PUBLISHED = "scripts/site_hooks.py runs it when the site is built; tests/test_results.py reads the same runs"
+MINUTES = "it takes minutes; tests/studies and tests/schedule run small suites in the same way"
+# Commands that are not run by these tests, and why.
+NOT_RUN = {
+    "make demo": f"{OWN_ENVIRONMENT}; tests/cli/test_cli.py runs bcl demo",
+    "make test": OWN_ENVIRONMENT,
+    "make coverage": OWN_ENVIRONMENT,
+    "make site": f"{OWN_ENVIRONMENT}; tests/test_site.py builds the site",
+    ".venv/bin/pytest tests/data -x": "it is a part of these tests",
+    "pre-commit install": "it changes the repository",
+    "pip install -c constraints.txt -e '.[dev]'": INSTALLS,
+    "pip install 'bcl[ray]'": INSTALLS,
+    "pip install 'bcl[tensorboard]'": INSTALLS,
+    "podman build -t bcl .": "it needs podman and the network",
+    "podman run --rm bcl": "it needs podman",
+    'podman run --rm -v "$PWD":/work -v bcl-data:/data bcl run split-digits er --seeds 3': "it needs podman",
+    "bcl data fetch cifar100": NETWORK,
+    "bcl data import cifar100 PATH": "PATH is the reader's; tests/cli/test_data_cli.py imports",
+    "bcl run split-cifar100 bcl-dual --seeds 5 --device cuda --precision tf32": NEEDS_DATA,
+    "bcl run split-cifar100 bcl-mean --set repeats=4 --set augment=crop": NEEDS_DATA,
+    "bcl suite run paper/table1 --device cuda --precision tf32": NEEDS_DATA,
+    "bcl suite run paper/table1 --engine ray --address auto --out /shared/runs/table1": NEEDS_DATA,
+    "bcl report results/paper/table1": PUBLISHED,
+    "bcl suite run digits --seeds 3": MINUTES,
+    "bcl report runs/digits": MINUTES,
+    "bcl suite run digits --engine ray": MINUTES,
+    "bcl suite run digits --log tensorboard": MINUTES,
+    "tensorboard --logdir runs/digits/tensorboard": "it is a server that does not end",
+    "bcl tune split-digits er bcl-dual": MINUTES,
+    "bcl tune split-digits er --search optuna --trials 20": MINUTES,
+    "bcl speed --json > speed.json": "it takes minutes; tests/studies/test_speed.py runs it on few methods",
+    "bcl run permuted-digits bcl-dual --seed 0 --out runs/long": "test_cli_mistakes.py stops a run, and goes on",
+    "python bench/step_overhead.py": "it measures; tests have no stopwatch",
+    "my_pretrained.py": "it reads weights of the reader's; a test below makes some",
+}
+# Of pages that are being written.
+COMING = {
+    "pip install 'bcl[service]'": INSTALLS,
+    "LEARNER=learner.safetensors uvicorn --app-dir examples service:app": "it is a server that does not end",
+    """curl -X POST localhost:8000/learn -H 'content-type: application/json' -d '{"x": [[0.1, 0.7, ...]], "y": [3]}'""": "it needs the server",  # noqa: E501
+    """curl -X POST localhost:8000/predict -H 'content-type: application/json' -d '{"x": [[0.1, 0.7, ...]]}'""": "it needs the server",  # noqa: E501
+    "curl localhost:8000/": "it needs the server",
+    "theirs.py": "it needs timm",
+    "bcl suite run digits --methods er,mer": MINUTES,
+}
+# Commands that are run with fewer seeds.
+FEWER = {
+    "bcl run split-digits finetune er bcl-dual --scenario class --seeds 3 --out runs/first": ("--seeds 3", "--seeds 1"),
+    "bcl run split-digits er icarl bcl-dual --net my_nets:small --seeds 2 --out runs/my-nets": ("seeds 2", "seed 0"),
+    "bcl suite run mine.yaml && bcl report runs/mine": ("mine.yaml", "mine.yaml --seeds 1"),
+}
 
 
-def blocks(page: str, language: str = "python") -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
-def python(code: str, directory: Path) -> str:
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def to_run(page: str) -> list[Step]:
+    """All steps of a page but those with a reason, and those of the README that the quick start repeats."""
+    elsewhere = {step[1] for step in steps(text_of("docs/quick-start.md")) if page == "README.md"}
+    found = [step for step in steps(text_of(page)) if step[1] not in {*NOT_RUN, *COMING, *elsewhere}]
+    return [(kind, name.replace(*FEWER.get(name, ("", ""))), code) for kind, name, code in found]
 
 
-def bcl(line: str, directory: Path) -> str:
-    words = [sys.executable, "-m", "bcl", *line.split()[1:]]
-    wide = {**os.environ, "COLUMNS": "100"}  # names stay whole
-    done = subprocess.run(words, cwd=directory, env=wide, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def readme(said: dict[str, str], directory: Path) -> None:
+    (answer,) = (text for name, text in said.items() if name.endswith(".py"))
+    assert float(answer.rpartition(":")[2]) > 0.9
+    assert (directory / "learner.safetensors").exists()
 
 
-def test_readme_learns_saves_loads_and_answers(tmp_path: Path) -> None:
-    (code,) = blocks("README.md")
-    said = python(code, tmp_path)
-    assert float(said.rpartition(":")[2]) > 0.9
-    assert (tmp_path / "learner.safetensors").exists()
+def quick_start(said: dict[str, str], directory: Path) -> None:
+    (answer,) = (text for name, text in said.items() if name.endswith(".py"))
+    assert "%" in answer
+    assert (
+        json.loads((directory / "small.json").read_text(encoding="utf-8"))["runs"][0]["benchmark"] == "permuted-digits"
+    )
 
 
-def test_quick_start_in_python(tmp_path: Path) -> None:
-    (code,) = blocks("docs/quick-start.md")
-    assert "%" in python(code, tmp_path)
+def own_data(said: dict[str, str], directory: Path) -> None:
+    assert len(list((directory / "runs" / "photos").glob("*/result.json"))) == 4
+    assert said["python in_python.py"].count("[") == 2  # a row of accuracies after each of two tasks
 
 
-def test_own_network_on_the_command_line_and_in_python(tmp_path: Path) -> None:
-    network, use, pretrained = blocks("docs/own-network.md")
-    (tmp_path / "my_nets.py").write_text(network, encoding="utf-8")
-    (line,) = blocks("docs/own-network.md", "bash")
-    said = bcl(line, tmp_path)
-    assert all(name in said for name in ("er", "icarl", "bcl-dual"))
-    assert "[72, 10]" in python(use, tmp_path)
-    weights = "import bcl, my_nets, torch\ns = bcl.benchmark('split-digits').stream(seed=0).setting\n"
-    save = "torch.save(my_nets.small(s).body.state_dict(), 'my_weights.pth')\n"
-    python(f"{weights}{save}{pretrained}\npretrained(s)", tmp_path)
+def own_network(said: dict[str, str], directory: Path) -> None:
+    (table,) = (text for name, text in said.items() if name.startswith("bcl run"))
+    assert all(name in table for name in ("er", "icarl", "bcl-dual"))
+    assert any("[72, 10]" in text for text in said.values())
+    import torch
+
+    import bcl
+
+    setting = bcl.benchmark("split-digits").stream(seed=0).setting
+    net = runpy.run_path(str(directory / "my_nets.py"))["small"](setting)
+    torch.save(net.body.state_dict(), directory / "my_weights.pth")
+    (code,) = (code for _, name, code in steps(text_of("docs/own-network.md")) if name == "my_pretrained.py")
+    use = "import bcl\ns = bcl.benchmark('split-digits').stream(seed=0).setting\nprint(pretrained(s).body)"
+    assert "Conv2d" in run([("python", "my_pretrained.py", f"{code}\n{use}")], directory)["my_pretrained.py"]
 
 
-def test_own_method_is_checked_run_tuned_timed_and_used_by_the_commands_of_the_page(tmp_path: Path) -> None:
-    code, use = blocks("docs/own-method.md")
-    (tmp_path / "mean_teacher.py").write_text(code, encoding="utf-8")
-    said = {
-        line.split()[1]: bcl(line, tmp_path)
-        for block in blocks("docs/own-method.md", "bash")
-        for line in block.strip().splitlines()
-    }
-    assert set(said) == {"check", "run", "report", "tune", "speed", "list"}
-    assert "FAILED" not in said["check"]
-    assert all("mean_teacher:MeanTeacher" in said[command] for command in ("run", "tune", "speed", "list"))
-    assert "mean_teacher:MeanTeacher" in (tmp_path / "runs/mine/report.html").read_text(encoding="utf-8")
-    assert all(name in said["list"] for name in ("replay_batch", "consistency", "weight of the distance"))
-    results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/mine/*/result.json")]
+def own_method(said: dict[str, str], directory: Path) -> None:
+    by_command = {name.split()[1]: text for name, text in said.items() if name.startswith("bcl ")}
+    assert set(by_command) == {"check", "run", "report", "tune", "speed", "list"}
+    assert "FAILED" not in by_command["check"]
+    assert all("mean_teacher:MeanTeacher" in by_command[command] for command in ("run", "tune", "speed", "list"))
+    assert "mean_teacher:MeanTeacher" in (directory / "runs/mine/report.html").read_text(encoding="utf-8")
+    assert all(name in by_command["list"] for name in ("replay_batch", "consistency", "weight of the distance"))
+    results = [json.loads(path.read_text()) for path in directory.glob("runs/mine/*/result.json")]
     accuracy = {line["method"]: line["acc"]["mean"] for line in summarize(results)}
     assert accuracy["mean_teacher:MeanTeacher"] > accuracy["finetune"] + 30
-    table = (ROOT / "docs/own-method.md").read_text(encoding="utf-8")
+    table = text_of("docs/own-method.md")
     assert f"{accuracy['mean_teacher:MeanTeacher']:.2f} ±" in table, "the page shows what the command prints"
-    assert (tmp_path / "runs/hyper.yaml").exists()
-    assert python(use, tmp_path).startswith("ACC ")
+    assert (directory / "runs/hyper.yaml").exists()
+    assert said["use_it.py"].startswith("ACC ")
+
+
+def any_stream(said: dict[str, str], _: Path) -> None:
+    one, by_name, learner, boundaries, tasks = said.values()
+    first, second = one.splitlines()
+    assert float(first.rpartition(":")[2]) > 0.9
+    assert second == "same answers: True, samples so far: 1200"
+    assert by_name == "tall ['small', 'tall']\n"
+    right, stored, restored = learner.splitlines()
+    assert int(right.split()[0]) >= 20, right
+    assert (right.split(", ")[1], stored, restored) == ("32 columns", "3000 stored, room for 4096", "ER True")
+    none, drift = (int(line.split()[1]) for line in boundaries.splitlines())
+    assert drift > none
+    assert "3 stretches" in boundaries
+    assert tasks == "torch.Size([1, 5])\n"
+
+
+CHECKS: dict[str, Callable[[dict[str, str], Path], None]] = {
+    "docs/any-stream.md": any_stream,
+    "README.md": readme,
+    "docs/quick-start.md": quick_start,
+    "docs/own-data.md": own_data,
+    "docs/own-network.md": own_network,
+    "docs/own-method.md": own_method,
+}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)])
+def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+    said = run(to_run(page), tmp_path)
+    CHECKS.get(page, lambda *_: None)(said, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_stand_in_fences(page: str) -> None:
+    assert unfenced(text_of(page)) == []
+
+
+def test_what_is_not_run_is_still_there() -> None:
+    shown = {name for page in PAGES for _, name, _ in steps(text_of(page))}
+    assert {*NOT_RUN, *FEWER} <= shown, "not shown by any page"
+
+
+def test_the_notebook_runs_and_keeps_no_path(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "examples" / "first-steps.ipynb"
+    made = runpy.run_path(str(ROOT / "scripts" / "run_notebook.py"))["run"](path)
+    said = "".join(
+        line for cell in made["cells"] for output in cell.get("outputs", []) for line in output.get("text", [])
+    )
+    assert "the same answers: True" in said
+    accuracy = {name: float(value) for name, value in re.findall(r"^(\S+) +ACC +([\d.]+) %", said, re.MULTILINE)}
+    assert accuracy["weighted"] > accuracy["finetune"] + 30
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert all(cell.get("outputs") for cell in kept["cells"] if cell["cell_type"] == "code"), "run_notebook.py --write"
+    assert not re.search(r"/(?:home|root|tmp|work|Users)/", path.read_text(encoding="utf-8"))
 
 
 def test_the_table_of_methods_is_that_of_the_program() -> None:
-    text = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    text = text_of("docs/methods.md")
     for m in catalogue.methods():
         row = f"| `{m['name']}` | {m['reference']} | {m['memory']} | {m['cost']} | {', '.join(m['scenarios'])} |"
         assert row in text, f"docs/methods.md should have the line:\n{row}"
 
 
+def test_the_page_of_methods_says_who_needs_boundaries() -> None:
+    text = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    needing = [m for m in catalogue.methods() if m["boundaries"] != "not needed"]
+    assert needing
+    for m in needing:
+        assert f"| `{m['name']}` | {m['boundaries'].removeprefix('needed: ')} |" in text
+
+
 def test_the_readme_names_every_method_and_benchmark() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = text_of("README.md")
     for m in catalogue.methods():
         assert re.search(rf"^\| `{re.escape(m['name'])}` .*\| {', '.join(m['scenarios'])} \|$", text, re.MULTILINE)
     for b in BENCHMARKS.values():
@@ -104,7 +221,7 @@ def test_the_readme_names_every_method_and_benchmark() -> None:
 
 def test_every_option_of_fidelity_exists_with_its_values() -> None:
     hyper = {field.name: field for field in dataclasses.fields(_bcl_dual_hyper())}
-    text = (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")
+    text = text_of("docs/fidelity.md")
     rows = re.findall(r"\| `(\w+)=(\w+)`, `(\w+)` \|", text)
     assert len(rows) == 9
     for name, default, other in rows:
@@ -118,11 +235,11 @@ def _bcl_dual_hyper() -> type:
     return BCLDualHyper
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_and_records_exist(page: Path) -> None:
-    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_records_exist(page: str) -> None:
+    text = re.sub(r"<!--.*?-->", "", text_of(page), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
     for record in re.findall(r"bench/[\w/.-]+\.(?:txt|py|sh)", text):
-        assert (ROOT / record).exists(), f"{page.name} names {record}"
+        assert (ROOT / record).exists(), f"{page} names {record}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,20 +33,51 @@ def test_every_file_of_the_package_is_shipped() -> None:
     assert files == {path for pattern in patterns for path in (ROOT / "bcl").glob(pattern)}
 
 
-def test_what_the_package_imports_is_a_dependency_or_an_extra() -> None:
-    """By the names of the packages, where those of the modules differ."""
-    names = {"yaml": "pyyaml", "PIL": "pillow", "requests": "pooch", "markupsafe": "jinja2"}  # the last two bring them
-    extras = [word for words in PROJECT["project"]["optional-dependencies"].values() for word in words]
-    known = {word.split(">")[0].lower() for word in (*PROJECT["project"]["dependencies"], *extras)}
-    found = set()
+PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}  # where a package is not called as its module
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=]", word)[0].lower() for word in requirements}
+
+
+def imported(tree: ast.AST, everywhere: bool) -> set[str]:
+    """The packages that a file imports, in its functions too or only when it is loaded."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+        elif everywhere or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found |= imported(node, everywhere)
+    return {PACKAGES.get(name, name) for name in found - set(sys.stdlib_module_names) - {"bcl"}}
+
+
+def test_what_the_package_imports_is_a_dependency_and_in_functions_perhaps_of_an_extra() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    needed = names(PROJECT["project"]["dependencies"])
+    known = needed | names([word for extra, words in extras.items() if extra not in ("dev", "docs") for word in words])
     for path in (ROOT / "bcl").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.split(".")[0])
-    found = {names.get(name, name) for name in found - set(sys.stdlib_module_names) - {"bcl"}}
-    assert found <= known
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert imported(tree, everywhere=True) <= known, path
+        if path.parent.name != "triton":  # loaded where there is Triton
+            assert imported(tree, everywhere=False) <= needed, path
+
+
+def test_constraints_pin_every_dependency() -> None:
+    project = PROJECT["project"]
+    words = [*project["dependencies"], *(word for group in project["optional-dependencies"].values() for word in group)]
+    lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    assert all("==" in line for line in lines)
+    assert names(words) - {"bcl", "triton"} <= names(lines)  # Triton's version is torch's
+
+
+def test_the_container_has_the_versions_of_the_tests() -> None:
+    steps = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    assert re.search(r"torch==[\d.]+", steps)[0] in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert "-c /opt/bcl/constraints.txt '/opt/bcl[" in steps
+    (image,) = re.findall(r"^FROM .*python:(3\.\d+)-slim$", steps, re.MULTILINE)
+    assert f"Programming Language :: Python :: {image}" in PROJECT["project"]["classifiers"]
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")

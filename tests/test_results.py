@@ -17,15 +17,16 @@ PAPER = ROOT / "results" / "paper"
 REPRODUCTION = runpy.run_path(str(ROOT / "bench" / "reproduction.py"))
 
 
-def test_every_published_run_is_sound() -> None:
-    results, problems = find_results(PAPER)
+@pytest.mark.parametrize(("part", "least"), [("paper", 150), ("beyond", 60)])
+def test_every_published_run_is_sound(part: str, least: int) -> None:
+    results, problems = find_results(ROOT / "results" / part)
     assert problems == []
-    assert len(results) >= 150
+    assert len(results) >= least
 
 
-def test_the_page_of_the_reproduction_says_what_the_files_say() -> None:
-    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert REPRODUCTION["filled"](page) == page, "python bench/reproduction.py --write"
+@pytest.mark.parametrize("page", REPRODUCTION["PAGES"], ids=lambda page: page.stem)
+def test_a_page_says_what_the_files_say(page: Path) -> None:
+    assert REPRODUCTION["filled"](page) == page.read_text(encoding="utf-8"), "python bench/reproduction.py --write"
 
 
 def test_the_readme_says_what_the_files_say() -> None:
@@ -43,9 +44,11 @@ def test_the_readme_says_what_the_files_say() -> None:
         assert published == "{:.2f} ± {:.2f}".format(*row.published["acc"])
 
 
+@pytest.mark.parametrize("part", ["paper", "beyond"])
 @pytest.mark.parametrize("benchmark", ["permuted-mnist", "split-cifar100"])
-def test_every_trial_of_the_tuning_has_all_its_seeds(benchmark: str) -> None:
-    for line in (PAPER / "tuning" / f"{benchmark}.jsonl").read_text(encoding="utf-8").splitlines():
+def test_every_trial_of_the_tuning_has_all_its_seeds(benchmark: str, part: str) -> None:
+    trials = ROOT / "results" / part / "tuning" / f"{benchmark}.jsonl"
+    for line in trials.read_text(encoding="utf-8").splitlines():
         trial = json.loads(line)
         assert len(trial["accs"]) == trial["seeds"] in (3, 10)
         assert trial["acc"] == pytest.approx(sum(trial["accs"]) / len(trial["accs"]), abs=0.02)

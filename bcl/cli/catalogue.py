@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -12,13 +13,15 @@ from bcl.data import cache
 from bcl.data.sets import SETS
 from bcl.errors import DamagedFileError, unknown
 from bcl.learners import METHODS, installed_methods, method
-from bcl.streams import BENCHMARKS, Benchmark
+from bcl.learners.said import said
+from bcl.streams import BENCHMARKS, SCENARIOS, Benchmark
 from bcl.studies.suite import load, packaged
 
 
-def content(what: str) -> dict[str, list[dict[str, Any]]]:
-    """All there is, one kind of it, or one method."""
-    kinds = {"benchmarks": benchmarks, "methods": methods, "suites": suites}
+def content(what: str, brief: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """All there is, one kind of it, or one method; in brief, in the width of a terminal and without torch."""
+    kinds: dict[str, Callable[[], list[dict[str, Any]]]]
+    kinds = {"benchmarks": benchmarks, "methods": brief_methods if brief else methods, "suites": suites}
     if what and what not in kinds:
         if ":" not in what and what not in METHODS and what not in installed_methods():
             raise unknown("list", what, (*kinds, "METHOD"))
@@ -89,6 +92,21 @@ def methods() -> list[dict[str, Any]]:
     return [describe_method(name) for name in (*METHODS, *installed_methods())]
 
 
+def brief_methods() -> list[dict[str, Any]]:
+    return [_brief(name) for name in (*METHODS, *installed_methods())]
+
+
+def _brief(name: str) -> dict[str, Any]:
+    about = said(name) if name in METHODS else describe_method(name)
+    scenarios = about["scenarios"]
+    return {
+        "name": name,
+        "reference": about.get("reference", ""),
+        "scenarios": "all" if set(scenarios) == set(SCENARIOS) else ", ".join(scenarios),
+        "stores": about["memory_kind"] if name in METHODS else about["memory"],
+    }
+
+
 def describe_method(name: str) -> dict[str, Any]:
     learner = method(name)
     return {
@@ -97,6 +115,7 @@ def describe_method(name: str) -> dict[str, Any]:
         "scenarios": list(learner.scenarios),
         "memory": learner.memory_kind,
         "cost": learner.cost,
+        "boundaries": f"needed: {learner.needs_boundaries}" if learner.needs_boundaries else "not needed",
         "hyper": {f.name: {"default": f.default, **_about(f.metadata)} for f in fields(learner.Hyper)},
     }
 
@@ -113,11 +132,13 @@ def _about(metadata: Any) -> dict[str, str]:
 def _words(value: Any) -> str:
     if isinstance(value, list):
         return ("x" if value and isinstance(value[0], int) else ", ").join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()  # as --set takes it
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def show(content: dict[str, list[dict[str, Any]]]) -> None:
-    if list(content) == ["methods"] and len(content["methods"]) == 1:
+    if "hyper" in content.get("methods", [{}])[0]:  # one method
         hyper = content["methods"][0]["hyper"]
         content = {
             **content,
@@ -129,7 +150,8 @@ def show(content: dict[str, list[dict[str, Any]]]) -> None:
             continue
         if title == "benchmarks":
             rows = [_compact(row) for row in rows]
-        columns = [name for name in rows[0] if name != "hyper"]
+        hidden = ("hyper", "boundaries") if len(rows) > 1 else ("hyper",)  # too wide for a list
+        columns = [name for name in rows[0] if name not in hidden]
         table = Table(
             title=title, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
         )
@@ -141,7 +163,9 @@ def show(content: dict[str, list[dict[str, Any]]]) -> None:
             table.add_row(*(_words(v) for v in values))
         console.print(table)
         if title == "benchmarks":
-            console.print("tasks: to learn + to tune on; per task: classes, images to train + to test on, slots")
+            console.print("tasks: to learn + to tune on; images: to train + to test on, per task", style="dim")
             if any(row["data"] == "missing" for row in rows):
-                console.print("missing data: `bcl data status` says how to get it", highlight=False)
+                console.print("missing data: `bcl data status` says how to get it", highlight=False, style="dim")
+        if title == "methods" and len(rows) > 1:
+            console.print("bcl list METHOD: its cost and its hyper-parameters", highlight=False, style="dim")
         console.print()

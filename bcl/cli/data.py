@@ -13,7 +13,9 @@ from bcl.cli.options import Json
 
 app = typer.Typer(help="The cache of data sets: what is there, fetch, import, verify.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="mnist, cifar10, cifar100, cub, miniimagenet or resnet18.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="mnist, cifar10, cifar100, cub, tiny-imagenet, miniimagenet or resnet18.")
+]
 
 
 @app.command()

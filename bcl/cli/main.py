@@ -16,7 +16,7 @@ import typer
 from bcl import __version__
 from bcl.cli.check import check
 from bcl.cli.data import app as data_app
-from bcl.cli.options import Json
+from bcl.cli.options import Json, WithNames
 from bcl.cli.outlets import deliver, is_of_an_outlet, outlets
 from bcl.cli.progress import progress
 from bcl.cli.report import report
@@ -33,12 +33,11 @@ UNDELIVERED = "cannot write to standard output"
 app = typer.Typer(
     help="Online continual learning: BCL, its rivals, its benchmarks, its tables.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # or help texts in square brackets vanish
 )
 for command in (demo, run, tune, speed, check, report):
-    app.command()(command)
+    app.command(cls=WithNames if command in (run, tune) else None)(command)
 app.add_typer(data_app, name="data")
 app.add_typer(suite_app, name="suite")
 
@@ -66,7 +65,7 @@ def list_(
     """What there is: benchmarks, methods, suites; or one method with its hyper-parameters."""
     from bcl.cli import catalogue
 
-    content = catalogue.content(what)
+    content = catalogue.content(what, brief=not json_)
     if json_:
         print(json.dumps(content))
     else:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from textwrap import wrap
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from bcl.errors import InputError, unknown
+from bcl.learners import METHODS, installed_methods
 
 MOST = 100_000
 DEVICES = ("auto", "cpu", "cuda")
@@ -44,20 +47,80 @@ def settings(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise InputError(f"--set takes name=value, not '{word}'")
+            raise InputError(f"--set takes name=value or method.name=value, not '{word}'")
         pairs[name.strip()] = value.strip()
     return pairs
 
 
-Benchmark = Annotated[str, typer.Argument(metavar="BENCHMARK")]
-Methods = Annotated[list[str], typer.Argument(metavar="METHOD...", help="Names, or module:Class for one of your own.")]
+def benchmark_names() -> list[str]:  # for help, and for the shell's completion, as the two below
+    from bcl.streams import BENCHMARKS
+
+    return [*BENCHMARKS]
+
+
+def method_names() -> list[str]:
+    return [*METHODS, *installed_methods()]
+
+
+def suite_names() -> list[str]:
+    from bcl.studies.suite import packaged
+
+    return packaged()
+
+
+class WithNames(TyperCommand):
+    """A command whose help names the benchmarks and methods; they are looked up when it is asked for."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        super().format_epilog(ctx, formatter)
+        _write_names(formatter, "Benchmarks", [*benchmark_names(), "folder:PATH", "npz:FILE"])
+        _write_names(formatter, "Methods", [*method_names(), "module:Class"])
+
+
+class WithSuites(TyperCommand):
+    """A command whose help names the suites."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        super().format_epilog(ctx, formatter)
+        _write_names(formatter, "Suites", [*suite_names(), "FILE.yaml"])
+
+
+def _write_names(formatter: Any, title: str, names: Sequence[str]) -> None:
+    """Every name whole: they have hyphens."""
+    with formatter.section(title):
+        for line in wrap(", ".join(names), formatter.width - 2, break_on_hyphens=False):
+            formatter.write(f"  {line}\n")
+
+
+Benchmark = Annotated[
+    str,
+    typer.Argument(metavar="BENCHMARK", help="A name, folder:PATH or npz:FILE.", autocompletion=benchmark_names),
+]
+Methods = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="METHOD...",
+        help="Names, or module:Class for one of your own.",
+        autocompletion=method_names,
+    ),
+]
+OnlyMethods = Annotated[
+    str,
+    typer.Option("--methods", metavar="A,B,...", help="These methods (or labels) of the suite alone."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
 Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1.")]
 SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
-Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be repeated.")]
+MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="[METHOD.]NAME=VALUE", help="A hyper-parameter, of one method or of all; may be repeated."
+    ),
+]
 Device = Annotated[str, typer.Option("--device", callback=pick_device, help="auto, cpu or cuda.")]
 Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")]
 PrecisionOrNot = Annotated[str | None, typer.Option("--precision", help="fp32, tf32 or bf16 [default: the suite's].")]

@@ -44,9 +44,11 @@ def report(
         return
     from bcl.report.page import write_report
 
-    page = output or directory / "report.html"
-    for path in write_report(study, page, tables or directory / "tables"):
-        print(f"{'report' if path == page else 'table'}: {path}", file=sys.stderr)
+    page, where = output or directory / "report.html", tables or directory / "tables"
+    written = write_report(study, page, where)
+    print(f"report: {page}", file=sys.stderr)
+    names = dict.fromkeys(path.stem for path in written[1:])
+    print(f"tables: {where} ({', '.join(names)} as LaTeX, Markdown and CSV)", file=sys.stderr)
     if figures is not None:
         from bcl.report.figures import save_figures
 

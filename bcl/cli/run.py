@@ -11,6 +11,7 @@ import typer
 from bcl.cli import options as given
 from bcl.errors import InputError
 from bcl.names import slug
+from bcl.processes import start_server
 
 
 def run(
@@ -22,6 +23,11 @@ def run(
     tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
     memory: given.Memory = None,
+    memory_total: given.MemoryTotal = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option("--batch-size", callback=given.count, help="Samples that arrive at a time [default: 10]."),
+    ] = None,
     net: Annotated[
         str | None,
         typer.Option(
@@ -31,6 +37,9 @@ def run(
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
+    prequential: Annotated[
+        bool, typer.Option("--prequential", help="Answer every mini-batch before it is learnt, too (test-then-train).")
+    ] = False,
     out: given.Out = None,
     fresh: given.Fresh = False,
     stop_diverged: given.StopDiverged = False,
@@ -41,6 +50,7 @@ def run(
 ) -> None:
     """Run methods on a benchmark, several seeds each, and print the table. The same command goes on after Ctrl-C."""
     del resume  # it is the rule
+    start_server(len(methods) * (1 if seed is not None else seeds or 5), workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.streams import benchmark as find_benchmark
@@ -50,11 +60,11 @@ def run(
     if seeds is not None and seed is not None:
         raise InputError("give --seeds N or --seed S, not both")
     find_benchmark(benchmark)
-    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "memory": memory, "net": net}
+    options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
+    options |= {"memory": memory, "memory_total": memory_total}
+    options |= {"net": net, "precision": precision, "prequential": prequential or None}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
-    suite = one_block(
-        benchmark, methods, number, first, {**options, "precision": precision}, given.settings(set_)
-    )  # fmt: skip
+    suite = one_block(benchmark, methods, number, first, options, given.settings(set_))
     where = out or Path("runs") / slug(benchmark)
     finish(
         run_suite(
@@ -67,6 +77,7 @@ def run(
 
 def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Json = False) -> None:
     """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
+    start_server(seeds, None)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.report.grouping import from_results

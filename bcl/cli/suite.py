@@ -9,28 +9,37 @@ from typing import Annotated, Any
 import typer
 
 from bcl.cli import options as given
+from bcl.processes import cores, start_server
 
 app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="E.g. paper/table1, digits, or the path of a YAML file.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="E.g. paper/table1, digits, or the path of a YAML file.",
+        autocompletion=given.suite_names,
+    ),
+]
 Seeds = Annotated[
     int | None, typer.Option("--seeds", callback=given.count, help="Seeds 0 to N-1, instead of what the suite says.")
 ]
 
 
-@app.command()
+@app.command(cls=given.WithSuites)
 def show(
-    name: Name, seeds: Seeds = None, out: given.Out = None, device: given.Device = "auto",
-    workers: given.Workers = None, precision: given.PrecisionOrNot = None, json_: given.Json = False,
+    name: Name, methods: given.OnlyMethods = "", seeds: Seeds = None, out: given.Out = None,
+    device: given.Device = "auto", workers: given.Workers = None, precision: given.PrecisionOrNot = None,
+    json_: given.Json = False,
 ) -> None:  # fmt: skip
     """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
     from bcl.runs.store import RunStore
-    from bcl.studies.plan import plan
+    from bcl.studies.plan import only, plan
     from bcl.studies.status import Status
     from bcl.studies.suite import load
 
     suite = load(name, seeds)
-    planned = plan(suite, device, **_overrides(precision))
+    planned = only(plan(suite, device, **_overrides(precision)), _names(methods))
     status = Status(suite, planned, RunStore(_place(name, out)), device, workers).to_json()
     if json_:
         print(json.dumps(status))
@@ -40,9 +49,10 @@ def show(
     print_status(status)
 
 
-@app.command()
+@app.command(cls=given.WithSuites)
 def run(
     name: Name,
+    methods: given.OnlyMethods = "",
     engine: Annotated[str, typer.Option("--engine", help="local, or ray: many machines.")] = "local",
     address: Annotated[str | None, typer.Option("--address", help="Of a Ray cluster [default: a local one].")] = None,
     seeds: Seeds = None,
@@ -57,6 +67,8 @@ def run(
     json_: given.Json = False,
 ) -> None:
     """Run what is missing of a suite. Stop it when you like: the same command goes on."""
+    if engine == "local":
+        start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.studies.run_suite import run_suite
@@ -73,12 +85,17 @@ def run(
         engine=engine,
         address=address,
         live=log,
+        methods=_names(methods),
         options=_overrides(precision),
         watch=Watch,
     )
     finish(outcome, json_)
     if any(result["diverged"] for result in outcome.results):
         raise typer.Exit(1)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _overrides(precision: str | None) -> dict[str, Any]:

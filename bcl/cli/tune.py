@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from bcl.cli import options as given
-from bcl.errors import InputError
 from bcl.names import slug
+from bcl.processes import cores, start_server
 
 
 def tune(
@@ -28,6 +28,7 @@ def tune(
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
     scenario: given.Scenario = None,
     memory: given.Memory = None,
+    memory_total: given.MemoryTotal = None,
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
     out: given.Out = None,
@@ -36,8 +37,10 @@ def tune(
     json_: given.Json = False,
 ) -> None:
     """Choose a method's hyper-parameters on the tuning tasks alone."""
+    start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
+    from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
 
@@ -45,15 +48,14 @@ def tune(
     scenario = scenario or home.scenario
     for method in methods:
         check_method(method)
-    if save.is_dir():
-        raise InputError(f"--save takes a file, and {save} is a directory")
+    where = out or Path("runs/tune") / slug(benchmark)
+    tuning.check_target(save)
+    RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
-    options |= {"trials": trials, "workers": workers, "grid": tuning.read_grid(grid) if grid else None}
-    options |= {"scenario": scenario, "device": device, "out": out or Path("runs/tune") / slug(benchmark)}
-    found = {
-        method: tuning.tune(benchmark, method, seeds=range(seeds), watch=Watch, **options)
-        for method in dict.fromkeys(methods)
-    }
+    options |= {"memory_total": memory_total, "trials": trials, "workers": workers}
+    options |= {"grid": tuning.read_grid(grid) if grid else None}
+    options |= {"scenario": scenario, "device": device, "out": where}
+    found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
         tuning.save_winner(save, benchmark, scenario, method, rows[0]["values"])
     if json_:

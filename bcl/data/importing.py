@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bcl.data import cifar, cub, idx, imagefolder, miniimagenet
+from bcl.data import cifar, cub, idx, imagefolder, miniimagenet, tinyimagenet
 from bcl.data.archive import open_source
 from bcl.data.new_entry import NewEntry, storage_errors
 from bcl.data.parsed import SPLITS, ParsedSet
@@ -43,6 +43,8 @@ def read(source: Source, spec: SetSpec) -> ParsedSet:
         return cub.read(source, spec)
     if spec.name == "miniimagenet":
         return miniimagenet.read(source, spec)
+    if spec.name == "tiny-imagenet" and tinyimagenet.is_own_layout(source):
+        return tinyimagenet.read(source, spec)
     return imagefolder.read(source, spec)
 
 

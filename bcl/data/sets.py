@@ -70,6 +70,10 @@ SETS: dict[str, SetSpec] = {
                 ),
             ),
         ),
+        SetSpec(
+            "tiny-imagenet", (3, 64, 64), 200, 100_000, 10_000, "https://cs231n.stanford.edu/",
+            (Origin("https://cs231n.stanford.edu/tiny-imagenet-200.zip", "md5:90528d7ca1a48142e341f4ef8d21d0de"),),
+        ),
         SetSpec("miniimagenet", (3, 84, 84), 100, 50_000, 10_000, "a subset of ImageNet (Vinyals et al., 2016)"),
     )
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """How steps run: the loop over a stream, evaluation, checkpoints."""
 
+from bcl.engine.budget import count_passes, stored_bytes
 from bcl.engine.checkpoint import digest, load, read, save, save_later, write_atomically
 from bcl.engine.evaluate import TestSets, evaluate, is_finite
 from bcl.engine.loop import Loop, Member
@@ -11,6 +12,7 @@ __all__ = [
     "Member",
     "Position",
     "TestSets",
+    "count_passes",
     "digest",
     "evaluate",
     "is_finite",
@@ -18,5 +20,6 @@ __all__ = [
     "read",
     "save",
     "save_later",
+    "stored_bytes",
     "write_atomically",
 ]

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -23,6 +23,8 @@ import bcl
 from bcl.engine.writer import Write
 from bcl.errors import DamagedFileError, InputError, MissingDataError, StorageError, first_line
 from bcl.learners.base import Learner
+from bcl.learners.growing import adopt
+from bcl.streams import Setting
 
 Path_ = str | os.PathLike[str]
 
@@ -73,26 +75,43 @@ def _write(path: Path_, tensors: Mapping[str, Tensor], texts: Mapping[str, str])
 
 
 def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:
-    """Load into a module of the same kind what `save` wrote; returns `about`. The module is untouched on failure."""
+    """Load into a module of the same kind what `save` wrote; returns `about`. The module is untouched on failure.
+
+    A learner may have further classes or tasks. That of a stream without tasks grows to what the saved one had become.
+    """
     tensors, about, there = _read(path)
+    setting, columns = None, (0, 0)
+    if isinstance(module, Learner):
+        saved = _saved_setting(module.setting, there)
+        setting = _larger(module.setting, saved)
+        columns = (saved.n_classes, module.setting.n_classes) if setting else columns
     for name, value in {"run": run, **kind(module)}.items():
-        _compare(path, name, there.get(name), value)
+        if setting is None or name not in ("setting.classes", "setting.columns"):
+            _compare(path, name, there.get(name, OF_OLDER_FILES.get(name)), value)
     own = module.state_dict()
     for name in sorted(own.keys() | tensors.keys()):
         if name not in tensors or name not in own:
             raise InputError(f"{path} was saved from another learner: '{name}' is in only one of the two")
-        if not name.endswith("_extra_state"):
-            _compare(path, f"'{name}'", _form(tensors[name]), _form(own[name]))
+        if name.endswith("_extra_state") or (setting and _grows(name, tensors[name], own[name], columns)):
+            continue
+        _compare(path, f"'{name}'", _form(tensors[name]), _form(own[name]))
     if isinstance(module, Learner) and type(module).get_extra_state is Learner.get_extra_state:
-        _check_place(path, tensors["_extra_state"], module.setting.tasks)
+        _check_place(path, tensors["_extra_state"], (setting or module.setting).tasks)
     with _held(module):
         before = {name: tensor.detach().to("cpu", copy=True) for name, tensor in own.items()}
         try:
-            module.load_state_dict(tensors)
+            if setting is not None and isinstance(module, Learner):
+                adopt(module, setting, tensors)
+            else:
+                module.load_state_dict(tensors)
         except Exception as error:  # of a module's own way to load
             module.load_state_dict(before)
             raise InputError(f"{path} cannot be loaded into this learner: {first_line(error)}") from error
     return about
+
+
+# What a file says nothing of that was written before there was such a thing.
+OF_OLDER_FILES = {"setting.boundaries": "given", "setting.columns": 0}
 
 
 def _held(module: nn.Module) -> AbstractContextManager[Any]:
@@ -121,12 +140,39 @@ def _form(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
+def _grows(name: str, there: Tensor, here: Tensor, columns: tuple[int, int]) -> bool:
+    """Whether a tensor may be larger in one of two learners: of the network in its columns alone."""
+    if there.dtype != here.dtype or there.dim() != here.dim():
+        return False
+    if not name.startswith("net."):
+        return True
+    return (*there.shape[:1], *here.shape[:1]) == columns and there.shape[1:] == here.shape[1:]
+
+
+def _saved_setting(here: Setting, there: Mapping[str, Any]) -> Setting:
+    """`here` with the classes of a file; what else differs is told by a comparison."""
+    classes = tuple(tuple(row) for row in there.get("setting.classes", here.classes))
+    return replace(here, classes=classes, columns=there.get("setting.columns", 0))
+
+
+def _larger(here: Setting, saved: Setting) -> Setting | None:
+    """The setting that a learner has to have to take a saved state, if that is another, or may have grown."""
+    if here.open:
+        return saved if saved.extends(here) else here if here.extends(saved) else None
+    return here if saved != here and here.extends(saved) else None
+
+
 def _check_place(path: Path_, state: Tensor, tasks: int) -> None:
     """A learner's extra state: the task that it is in, or -1, and the tasks that it has seen, each once."""
     place = state.tolist() if state.dtype == torch.int64 and state.dim() == 1 else []
     seen = place[1:]
     if not place or place[0] not in (-1, *seen) or len(set(seen)) < len(seen) or not {*seen} <= {*range(tasks)}:
         raise DamagedFileError(f"{path} is damaged: it does not say which of {tasks} tasks the learner has seen")
+
+
+def about_file(path: Path_) -> dict[str, Any]:
+    """What a saved file says that it is; verified."""
+    return _read(path)[2]
 
 
 def read(path: Path_) -> tuple[dict[str, Tensor], dict[str, Any]]:

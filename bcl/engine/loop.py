@@ -16,6 +16,7 @@ from bcl.engine.clock import Clock
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
+from bcl.engine.prequential import Prequential
 from bcl.engine.writer import Write, Writer
 from bcl.errors import InputError, first_line
 from bcl.learners.base import Learner
@@ -28,12 +29,16 @@ AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one wo
 
 @dataclass
 class Member:
-    """A learner, its stream, and where it stands in it. `save` keeps both; what it returns is done beside the steps."""
+    """A learner, its stream, and where it stands in it. `save` keeps both; what it returns is done beside the steps.
+
+    `prequential`: every mini-batch is answered before it is learnt. Not of the offline bound, which sees samples again.
+    """
 
     learner: Learner
     stream: Stream
     position: Position = field(default_factory=Position)
     save: Callable[[Position], Write | None] = lambda _: None
+    prequential: bool = False
 
     @property
     def lengths(self) -> list[int]:
@@ -51,7 +56,7 @@ def check_last_batch(member: Member) -> None:
     nothing but the samples) cannot learn from a single one."""
     net, setting = member.learner.net, member.stream.setting
     alone = next((n for n in member.lengths if n % setting.batch_size == 1), None)
-    if alone is not None and (reason := why_not_alone(net, setting.shape)):
+    if alone is not None and (reason := why_not_alone(net, setting.shape, setting.dtype)):
         remedy = "choose other --samples" if member.learner.is_upper_bound else f"leave it out: --samples {alone - 1}"
         raise InputError(
             f"{type(net).__name__} cannot learn from one sample alone ({reason}), which {alone} samples in "
@@ -114,6 +119,11 @@ class Loop:
         self.data: dict[int, TaskData] = {}  # of each stream, where steps are captured
         self.feeds: list[Feed] = []  # of each member, likewise
         self.captures: dict[tuple[Hashable, ...], Capture] = {}  # by the steps' signatures
+        self.prequential = {
+            i: Prequential(m.learner, m.position, m.total_steps)
+            for i, m in enumerate(self.members)
+            if m.prequential and not m.learner.is_upper_bound
+        }
 
     def run(self) -> None:
         self._saved = self._reported = time.monotonic()
@@ -125,7 +135,8 @@ class Loop:
 
     def _run(self) -> None:
         for m in self.members:
-            compile_ahead(m.learner.net, m.stream.setting.shape)
+            if m.stream.setting.dtype != "int64":
+                compile_ahead(m.learner.net, m.stream.setting.shape)
         if not all(m.position.before for m in self.members):
             for m, row in zip(self.members, self._accuracies(), strict=True):
                 m.position.before = m.position.before or row
@@ -217,6 +228,8 @@ class Loop:
                 feed.seek(start)
         for batch in range(start, max(feed.batches for feed in feeds)):
             self._tick(batch)
+            if self.prequential:
+                self._test_first(feeds, batch)
             if self.captured and capture is None and start + WARM_UP <= batch < full - 1:
                 capture = self._capture(feeds, batch, key)
             if capture is not None and batch < full:
@@ -227,6 +240,12 @@ class Loop:
                         m.learner.step(*feed.batch(batch))
             for m, feed in zip(self.members, feeds, strict=True):
                 m.position.steps += batch < feed.batches
+
+    def _test_first(self, feeds: list[Feed], batch: int) -> None:
+        with self.clock.during("evaluation"):
+            for i, counted in self.prequential.items():
+                if batch < feeds[i].batches:
+                    counted.test(*feeds[i].batch(batch))
 
     def _signature(self) -> tuple[Hashable, ...]:
         """What the members' steps depend on beside their tensors; nothing where one does not say, or mixes tasks."""
@@ -264,6 +283,8 @@ class Loop:
     def _measure(self, next_task: int) -> None:
         rows = self._accuracies()
         self._clock()
+        for counted in self.prequential.values():
+            counted.settle()
         for m, row in zip(self.members, rows, strict=True):
             at = m.position
             at.matrix.append(row)
@@ -295,6 +316,8 @@ class Loop:
             self._clock()
             with self.clock.during("saving"):
                 self.writer.wait()  # for the last ones: a slow disk is not given more and more
+                for counted in self.prequential.values():
+                    counted.settle()
                 for m in self.members:
                     write = m.save(m.position)
                     if write is not None:

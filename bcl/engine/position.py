@@ -33,6 +33,7 @@ class Position:
     before: list[float] = field(default_factory=list)  # accuracy on every task before anything was learnt
     matrix: list[list[float]] = field(default_factory=list)  # a row of accuracies per task learnt
     log: list[LogEntry] = field(default_factory=list)  # one entry per task
+    prequential: list[list[int]] = field(default_factory=list)  # [samples, right answers before learning], where asked
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,6 +43,6 @@ class Position:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Position:
-        if data.keys() | {"time"} != {one.name for one in fields(cls)}:
+        if data.keys() | {"time", "prequential"} != {one.name for one in fields(cls)}:
             raise DamagedFileError("it does not say where in its stream the learner stands")
         return cls(**data)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bcl.engine.loop import Loop, Member
 from bcl.learners.base import Learner
-from bcl.metrics import all_metrics
+from bcl.metrics import all_metrics, prequential_accuracy
 from bcl.streams import Stream
 
 Report = Callable[[int, int], None]  # (steps done, steps in all)
@@ -24,12 +24,15 @@ class Run:
     metrics: dict[str, float | None]  # acc, fm, la, bwt, fwt, anytime
     steps: int
     seconds: float
+    prequential: float | None = None  # accuracy on every mini-batch before it was learnt, where that was asked for
+    windows: list[list[int]] = field(default_factory=list)  # the same over time: [samples, right answers] of stretches
 
 
-def run(learner: Learner, stream: Stream, report: Report | None = None) -> Run:
+def run(learner: Learner, stream: Stream, report: Report | None = None, *, prequential: bool = False) -> Run:
     """Take a learner through a stream, and measure it on all tasks after every one.
 
     `report` is called a few times per second; without it a bar is shown if standard error is a terminal.
+    `prequential`: every mini-batch is answered before it is learnt, too, which costs a forward pass.
 
     >>> import bcl
     >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2, samples=20)
@@ -37,11 +40,12 @@ def run(learner: Learner, stream: Stream, report: Report | None = None) -> Run:
     >>> len(result.accuracy_matrix), result.steps
     (2, 4)
     """
-    member = Member(learner, stream)
+    member = Member(learner, stream, prequential=prequential)
     with _bar() if report is None else nullcontext(report) as told:
         Loop([member], learner.visible.device, report=lambda _, done, total: told(done, total)).run()
     at = member.position
-    return Run(at.matrix, at.before, all_metrics(at.matrix, at.before), at.steps, at.seconds)
+    metrics, first = all_metrics(at.matrix, at.before), prequential_accuracy(at.prequential)
+    return Run(at.matrix, at.before, metrics, at.steps, at.seconds, first, at.prequential)
 
 
 @contextmanager

@@ -30,6 +30,14 @@ METHODS: dict[str, str] = {
     "bcl-dual": "bcl.learners.bcl:BCLDual",
     "bcl-dual-mir": "bcl.learners.bcl:BCLDualMIR",
     "bcl-mean": "bcl.learners.bcl_mean:BCLMean",
+    "scr": "bcl.learners.scr:SCR",
+    "mkd": "bcl.learners.mkd:MKD",
+    "cls-er": "bcl.learners.cls_er:CLSER",
+    "ccl-dc": "bcl.learners.ccl_dc:CCLDC",
+    "gdumb": "bcl.learners.gdumb:GDumb",
+    "ncm": "bcl.learners.ncm:NCM",
+    "slda": "bcl.learners.slda:SLDA",
+    "ranpac": "bcl.learners.ranpac:RanPAC",
     "offline": "bcl.learners.finetune:Offline",
 }
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import ring_memory
+from bcl.learners.replay import can_replay, draw_or_repeat, keep, reservoir_memory, ring_memory, weighted
+from bcl.memory import Memory, Samples
 from bcl.ops.losses import cross_entropy, gradients
 from bcl.ops.projections import project_to_halfspace
 from bcl.ops.updates import flatten, sgd_, unflatten
@@ -29,7 +30,8 @@ class AGEM(Learner):
         θ <- θ - α g~;   M <- M ∪ B_n
 
     The reference batch goes through the network first and by itself, in training mode, as in the authors' code. Every
-    sample is answered among the classes that are visible to its own task. Memory: a ring per task, as for GEM.
+    sample is answered among the classes that are visible to its own task. Memory: a ring per task, as for GEM;
+    in a stream without tasks a reservoir, of which all is the past.
     """
 
     Hyper = AGEMHyper
@@ -39,20 +41,32 @@ class AGEM(Learner):
     family, colour, marker, relative_cost = "projection", "#6cc5a8", "s", 4.0
 
     def setup(self) -> None:
-        self.memory = ring_memory(self.setting, self.setting.memory)
+        setting = self.setting
+        self.memory: Memory = reservoir_memory(setting) if setting.open else ring_memory(setting, setting.memory)
 
     def step_signature(self) -> Hashable:
         return min(int(self.hyper.replay_batch), len(self.past) * self.memory.slots_per_task)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights, reference = self.weights(), None
-        if self.past:
-            replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t, tasks=len(self.past))
-            reference = flatten(gradients(cross_entropy(self.logits(replay.x, replay.task), replay.y), weights))
+        if can_replay(self):
+            replay, weight = self.sample(x, y, t)
+            again = weighted(cross_entropy(self.logits(replay.x, replay.task), replay.y), weight)
+            reference = flatten(gradients(again, weights))
         loss = cross_entropy(self.logits(x, t), y)
         direction = gradients(loss, weights)
         if reference is not None:
             direction = unflatten(project_to_halfspace(flatten(direction), reference), weights)
         sgd_(weights, direction, self.hyper.lr)
-        self.memory.write(x, y, t)
+        keep(self, self.memory, x, y, t)
         return loss.detach()
+
+    def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
+        """B_M, and the weight of its loss, if that is not 1."""
+        if self.setting.open:
+            return draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
+        tasks = len(self.past)
+        return self.memory.draw(self.hyper.replay_batch, self.random, without=t, tasks=tasks), None
+
+    def learns_plainly(self) -> bool:
+        return not self.setting.open

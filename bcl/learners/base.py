@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
 from threading import RLock
@@ -12,11 +13,21 @@ from torch import Tensor, nn
 
 from bcl.errors import InputError
 from bcl.learners.alone import all_or_nothing
+from bcl.learners.drift import Drift
+from bcl.learners.growing import grow
 from bcl.learners.hyper import HyperParameters
-from bcl.learners.inputs import check_labels, check_samples, check_task
+from bcl.learners.inputs import (
+    as_labels,
+    check_labels,
+    check_new_classes,
+    check_samples,
+    check_task,
+    strangers,
+    warn_once,
+)
 from bcl.learners.passes import Passes
-from bcl.memory import Random
-from bcl.nets import reveal
+from bcl.memory import Memory, Random, ReservoirMemory
+from bcl.nets import Standardized, reveal
 from bcl.streams import Setting
 
 
@@ -51,12 +62,16 @@ class Learner(Passes):
     reference: ClassVar[str]
     scenarios: ClassVar[tuple[str, ...]] = ("task", "domain", "class")
     memory_kind: ClassVar[str] = "none"  # what is stored, in words
+    needs_boundaries: ClassVar[str] = ""  # why it does nothing against forgetting before the first one, in words
+    without_tasks: ClassVar[Mapping[str, object]] = {}  # defaults of hyper-parameters in a stream without tasks
     cost: ClassVar[str] = ""  # forward and backward passes per step, in words
-    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel or own.
+    # For reports and estimates. A family: bound, regularization, projection, replay, meta-learning, bilevel, statistics
+    # or own.
     family: ClassVar[str] = "own"
     colour: ClassVar[str] = ""  # of its lines and bars, "#rrggbb"; "": one is chosen from its name
     marker: ClassVar[str] = ""  # matplotlib's letter for its points; "": likewise
     relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
+    trains_network: ClassVar[bool] = True  # False: the network stays as it is, and statistics of its features are kept
     is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
@@ -64,28 +79,47 @@ class Learner(Passes):
         super().__init__(net, setting)
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))
-        if not any(p.requires_grad for p in net.parameters()):
+        if self.trains_network and not any(p.requires_grad for p in net.parameters()):
             raise InputError(f"{type(net).__name__} has no parameter that can be trained")
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
+        values = {**self.without_tasks, **values} if setting.open else values
+        self._reservoirs: list[ReservoirMemory] | None = None
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
+        self.has_stored = False  # whether `observe` knows that something is stored, in a stream without tasks
+        self.scales_inputs = isinstance(net, Standardized)
+        self.drift = Drift() if setting.boundaries == "drift" else None
         self.setup()
+        self.warn()
 
     # ---- for users -------------------------------------------------------------------------------------------------
 
-    def observe(self, x: Any, y: Any, t: int) -> Tensor | None:
-        """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays.
+    def observe(self, x: Any, y: Any, t: int | None = None) -> Tensor | None:
+        """Learn from one mini-batch of task t: inputs [n, ...] and labels [n], as tensors or arrays, or one sample.
 
-        Returns what `step` does: the loss, a number on the learner's device.
+        A stream without tasks (`Setting.stream`) has no t. Returns what `step` does: the loss, a number on the
+        learner's device.
         """
         with self.lock:
+            if self.setting.open:
+                return self.observe_open(x, y, t)
+            t = check_task(t, self.setting)
             x, y = self.check(x, y, t)
-            t = int(t)
             with all_or_nothing(self, x):
                 self.enter(t)
                 return self.step(x, y, t)
+
+    def add_task(self, classes: Sequence[int]) -> int:
+        """A task that was not foreseen: room for it and its classes is made everywhere. Returns its number."""
+        with self.lock:
+            if self.setting.open:
+                raise InputError("a stream without tasks has boundaries alone: call end_task() where one is")
+            if self.setting.scenario == "domain" and {*classes} != {*self.setting.classes[0]}:
+                raise InputError("domain-incrementally every task has the same classes")
+            grow(self, self.setting.with_task([int(c) for c in classes]))
+            return self.setting.tasks - 1
 
     @torch.no_grad()
     def predict(self, x: Any, t: int | None = None) -> Tensor:
@@ -96,8 +130,10 @@ class Learner(Passes):
         if t is None and self.setting.scenario == "task":
             raise InputError("task-incremental prediction needs the task: predict(x, t)")
         task = 0 if t is None else check_task(t, self.setting)
-        x = check_samples(x, self.setting, self.visible.device)
+        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         with self.lock:
+            if not self.seen:
+                raise InputError(f"{type(self).__name__} has learnt nothing yet: call observe before predict")
             was_training = self.training
             self.eval()
             try:
@@ -138,10 +174,27 @@ class Learner(Passes):
         for t in range(self.setting.tasks):
             self.begin_task(t)
 
-    def end_task(self, t: int) -> None:
-        """Task t has ended."""
-        del t
+    def end_task(self, t: int | None = None) -> int:
+        """Task t, or else the current one, has ended; returns it. In a stream without tasks: a boundary is here."""
+        if t is None and self.task < 0:
+            raise InputError("end_task(): nothing has been learnt since the last boundary")
+        ended = self.task if t is None else t
         self.task = -1
+        return ended
+
+    def new_classes(self, t: int) -> None:
+        """In a stream without tasks, classes have come that are new to stretch t: see `setting.classes[t]`."""
+
+    def before_batch(self, n: int) -> None:
+        """In a stream without tasks, n samples are about to be learnt. What a captured step cannot do."""
+
+    def learns_plainly(self) -> bool:
+        """Whether, as long as there is one task alone, it does nothing against forgetting."""
+        return bool(self.needs_boundaries)
+
+    def boundary_passes(self) -> float:
+        """How many samples go forward and back through the network when tasks end, for each sample that arrived."""
+        return 0.0
 
     def answer(self, x: Tensor, t: Any) -> Tensor:
         """Masked logits for a prediction, in evaluation mode, without gradient."""
@@ -174,6 +227,72 @@ class Learner(Passes):
         """Why the method does not learn in a scenario, and what to use instead."""
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
 
+    # ---- a stream without tasks ------------------------------------------------------------------------------------
+
+    def observe_open(self, x: Any, y: Any, t: int | None) -> Tensor | None:
+        """One mini-batch of a stream without tasks: room is made for what is new in it, then one step."""
+        if t is not None:
+            raise InputError("this stream has no tasks: observe(x, y), and end_task() where you know of a boundary")
+        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
+        y = as_labels(y, x)
+        new = strangers(y, self.own_classes[self.task] if self.task >= 0 else self.own_classes[0, :0])
+        check_new_classes(new)
+        self.enter(self.stretch())
+        if new:
+            self.admit(new)
+        for memory in self.reservoirs():
+            if memory.reserve(len(y)):
+                self.forget_tensors()
+        if not self.has_stored:
+            self.has_stored = all(bool(m.filled().any()) for m in self.modules() if isinstance(m, Memory))
+        self.before_batch(len(y))
+        loss = self.step(x, y, self.task)
+        if self.drift is not None and loss is not None:
+            risen = self.drift.update(math.log(float(loss) + 0.01))
+            if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
+                self.end_task()
+        return loss
+
+    def stretch(self) -> int:
+        """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""
+        if self.task < 0 and self.seen:
+            grow(self, self.setting.with_task())
+        return self.setting.tasks - 1
+
+    def admit(self, classes: list[int]) -> None:
+        """Make room for classes that are new to the current stretch."""
+        setting = self.setting.with_classes(self.task, classes)
+        if setting.n_classes > self.setting.n_classes:
+            grow(self, setting)
+        self.setting = setting
+        self.own_classes[self.task, classes] = True
+        self.visible[:, classes] = True
+        self.new_classes(self.task)
+
+    def reservoirs(self) -> list[ReservoirMemory]:
+        """Memories that are allocated as they are needed."""
+        if self._reservoirs is None:
+            self._reservoirs = [m for m in self.modules() if isinstance(m, ReservoirMemory) and m.slots < m.most]
+        return self._reservoirs
+
+    def forget_tensors(self) -> None:
+        super().forget_tensors()
+        self._reservoirs = None
+
+    def warn(self) -> None:
+        """Tell where it cannot do what it is for."""
+        name, setting = type(self).__name__, self.setting
+        if setting.boundaries == "none" and self.needs_boundaries:
+            warn_once(
+                f"{name} does nothing against forgetting before a boundary: {self.needs_boundaries}. Call end_task() "
+                "where you know of one, or use Setting.stream(..., boundaries='drift')"
+            )
+        elif not setting.open and setting.tasks == 1 and self.learns_plainly():
+            warn_once(
+                f"{name} does nothing against forgetting within one task, and this setting has no other. For a stream "
+                "without tasks use Setting.stream(classes, shape)"
+            )
+
     # ---- state and checks ------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
@@ -198,5 +317,5 @@ class Learner(Passes):
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
-        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device)
-        return x, check_labels(y, x, t, self.setting)
+        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device, self.scales_inputs)
+        return x, check_labels(y, x, t, self.own_classes[t])

@@ -13,7 +13,15 @@ from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.hypergradient import hypergradient_step
 from bcl.learners.released import Extensions, ReleasedHabits
-from bcl.learners.replay import draw_earlier, episodic_memory, keep, retrieve, ring_memory, store_soft_targets
+from bcl.learners.replay import (
+    can_replay,
+    draw_replay,
+    episodic_memory,
+    keep,
+    refresh_targets,
+    retrieve,
+    store_soft_targets,
+)
 from bcl.memory import Field, RingMemory, Samples
 from bcl.ops.losses import Loss, cross_entropy, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot
@@ -57,6 +65,9 @@ class BCLDual(AdaptingLearner):
     memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one. With
     memory=reservoir M_er is one reservoir over the stream, with as many slots as its rings have together.
 
+    In a stream without tasks M_er is a reservoir, B_M a draw from all of it, and the targets of all that is stored are
+    written every `setting.memory` samples, and at boundaries.
+
     Deviations from the released code: replay never excludes samples because of their number (it drops those whose
     index was last drawn from the other memory); a task's very first sample is trained on as well as kept.
 
@@ -75,6 +86,7 @@ class BCLDual(AdaptingLearner):
     memory_kind = "two rings per task (episodic 80 %, generalization 20 %), soft targets"
     cost = "n_outer x (n_inner on batch + replay, 1 on generalization draw)"
     family, colour, marker, relative_cost = "bilevel", "#d1490c", "D", 8.0
+    without_tasks = {"memory": "reservoir"}
 
     def step_signature(self) -> Hashable:
         slots = self.generalization.slots_per_task if self.dual else 0
@@ -97,7 +109,7 @@ class BCLDual(AdaptingLearner):
         carried: Sequence[Tensor] = ()
         replay = None
         for _ in range(h.inner_steps):
-            if self.past and (replay is None or h.redraw):
+            if can_replay(self) and (replay is None or h.redraw):
                 replay = self.sample(x, y, t)
             loss = self.inner_loss(x, y, t, replay)
             direction = sgd_(weights, gradients(loss, weights), h.inner_lr, carried)
@@ -117,7 +129,8 @@ class BCLDual(AdaptingLearner):
         episodic = setting.memory - slots * self.dual
         self.episodic = episodic_memory(self.hyper.memory, setting, episodic, targets, self.hyper.overflow)
         if self.dual:
-            self.generalization = ring_memory(setting, slots)
+            tasks = 1 if setting.open else setting.tasks  # a stream without tasks has one ring
+            self.generalization = RingMemory(tasks, slots, setting.shape, getattr(torch, setting.dtype))
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
         super().setup()
@@ -128,27 +141,33 @@ class BCLDual(AdaptingLearner):
                 "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
             )
 
-    def sample(self, x: Tensor, y: Tensor, t: int) -> Samples:
-        """B_M: a uniform draw, or what the current batch interferes with most."""
+    def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
+        """B_M, a uniform draw or what the current batch interferes with most, and its weight, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
             return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr, h.candidates)
-        return draw_earlier(self, self.episodic, h.replay_batch, t)
+        return draw_replay(self, self.episodic, h.replay_batch, x, y, t)
 
     def inner_loss(
-        self, x: Tensor, y: Tensor, t: int, replay: Samples | None, fast: Mapping[str, Tensor] | None = None
+        self,
+        x: Tensor,
+        y: Tensor,
+        t: int,
+        sampled: tuple[Samples, Tensor | None] | None,
+        fast: Mapping[str, Tensor] | None = None,
     ) -> Loss:
         """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
-        if replay is None:
+        if sampled is None:
             return cross_entropy(self.logits(x, t, fast), y)
-        h = self.hyper
+        h, (replay, weight) = self.hyper, sampled
         logits = self.replay_logits(x, t, replay, h.joint_forward, fast)
         target = replay.extra["target"] if h.distill_weight else None
-        return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction)
+        return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction, share=weight)
 
     def exchange(self, x: Tensor, y: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """Put the batch's first sample into the generalization memory, and the one that it evicts into the batch."""
         join = self.hyper.evicted == "train" or len(y) == 1
+        t = 0 if self.setting.open else t
         return self.generalization.exchange(x, y, t, prefill=self.hyper.prefill, join=join)
 
     def draw_generalization(self) -> Samples:
@@ -164,6 +183,14 @@ class BCLDual(AdaptingLearner):
                     self.distilled[s] = True
         super().begin_task(t)
         self.distilled[t] = False
+
+    def before_batch(self, n: int) -> None:
+        h = self.hyper
+        if h.distill_weight:
+            refresh_targets(self, self.episodic, n, h.temperature, h.target_mode)
+
+    def learns_plainly(self) -> bool:
+        return not self.setting.open
 
     def memories(self) -> list[RingMemory]:
         assert isinstance(self.episodic, RingMemory)

@@ -10,19 +10,24 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
+from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
+    can_replay,
     check_views,
+    descend,
     draw,
     keep,
     make_room,
     memory_of,
+    mixed_loss,
+    refresh_targets,
     running_mean,
     store_soft_targets,
     view,
 )
 from bcl.memory import Field
-from bcl.ops.losses import Loss, cross_entropy, replay_loss
+from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
@@ -62,7 +67,8 @@ class BCLMean(Learner):
     is a mean over all samples drawn, those without a target included.
 
     M is one reservoir with the slots of all tasks (`memory`), full from the first task on; the current task is replayed
-    too. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
+    too. In a stream without tasks the targets of all that is stored are written every `setting.memory` samples, and at
+    boundaries. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
 
     >>> from bcl.nets import MLP
     >>> from bcl.streams import Setting
@@ -85,6 +91,7 @@ class BCLMean(Learner):
         check_views(setting, h.augment)
         self.memory = memory_of(setting, h.memory, {"target": Field((setting.n_classes,), torch.float32)})
         self.mean = running_mean(self)  # θ; the network itself holds φ
+        self.optimizer = optimizer_of(self)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
 
@@ -94,7 +101,7 @@ class BCLMean(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.inner_loss(x, y, t)
-            self.descend(loss, self.hyper.lr)
+            descend(self, self.optimizer, loss)
             if self.mean is not None:
                 self.mean.follow(self.whole_state(), self.hyper.mean_decay)
         keep(self, self.memory, x, y, t)
@@ -108,8 +115,8 @@ class BCLMean(Learner):
         replay, weight = draw(self, self.memory, x, y, t)
         replay = replay._replace(x=view(self, replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)
-        target = replay.extra["target"] if h.distill_weight and self.past else None
-        return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, "batch", share=weight)
+        target = replay.extra["target"] if h.distill_weight and can_replay(self) else None
+        return mixed_loss(self, logits, y, replay, weight, target)
 
     def begin_task(self, t: int) -> None:
         """Store what the mean answers on the samples of the tasks that are over, then begin."""
@@ -121,6 +128,16 @@ class BCLMean(Learner):
         super().begin_task(t)
         self.distilled[t] = False
         make_room(self, self.memory, t)
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
+    def before_batch(self, n: int) -> None:
+        if self.hyper.distill_weight:
+            refresh_targets(self, self.memory, n, self.hyper.temperature, "eval", self.mean)
+
+    def learns_plainly(self) -> bool:
+        return not self.hyper.replay_current
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

@@ -36,7 +36,7 @@ class DERPlusPlus(Learner):
     learning task-incrementally, all when domain-incrementally, all seen by now when class-incrementally. In the last
     case that includes classes which came after the sample was stored: their stored logits are those of an output that
     had learnt nothing, and holding on to them keeps new classes from taking over old samples, as in the authors' code
-    (which has no masks and compares all outputs).
+    (which has no masks and compares all outputs). Of an output that did not exist then, zero is stored.
     """
 
     Hyper = DERPlusPlusHyper

@@ -10,19 +10,22 @@ from torch import Tensor
 from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
+from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
     check_views,
+    descend,
     draw,
     keep,
     make_room,
     memory_of,
+    mixed_loss,
     retrieve,
     running_mean,
     view,
 )
 from bcl.memory import Samples
-from bcl.ops.losses import Loss, cross_entropy, replay_loss
+from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
@@ -77,14 +80,16 @@ class ER(Learner):
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
     family, colour, marker, relative_cost = "replay", "#0072b2", "o", 2.0
+    without_tasks = {"memory": "reservoir", "replay_current": True}
 
     def setup(self) -> None:
         h = self.hyper
         check_views(self.setting, h.augment)
-        if h.retrieval == "mir" and h.replay_current:
+        if h.retrieval == "mir" and h.replay_current and not self.setting.open:
             raise InputError("retrieval=mir chooses among samples of earlier tasks: replay_current=false")
         self.memory = memory_of(self.setting, h.memory)
         self.mean = running_mean(self)
+        self.optimizer = optimizer_of(self)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -92,7 +97,7 @@ class ER(Learner):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.loss(x, y, t)
-            self.descend(loss, self.hyper.lr)
+            descend(self, self.optimizer, loss)
             if self.mean is not None:
                 self.mean.follow(self.whole_state(), self.hyper.mean_decay)
         keep(self, self.memory, x, y, t)
@@ -105,18 +110,24 @@ class ER(Learner):
             return cross_entropy(self.logits(seen, t), y)
         replay, weight = self.sample(x, y, t)
         replay = replay._replace(x=view(self, replay.x))
-        return replay_loss(self.replay_logits(seen, t, replay, h.joint_forward), y, replay.y, share=weight)
+        return mixed_loss(self, self.replay_logits(seen, t, replay, h.joint_forward), y, replay, weight)
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
         """B_M, uniform or what the current batch interferes with most, and the weight of its loss, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
-            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates), None
+            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
         return draw(self, self.memory, x, y, t)
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         make_room(self, self.memory, t)
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
+    def learns_plainly(self) -> bool:
+        return not self.hyper.replay_current
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import ring_memory
+from bcl.learners.replay import can_replay, draw_or_repeat, keep, reservoir_memory, ring_memory, weighted
+from bcl.memory import Memory, Samples
 from bcl.ops.losses import cross_entropy, mask_logits, mask_tasks
 
 
@@ -38,9 +39,9 @@ class ERACE(Learner):
     far. What arrives thus never pushes the old classes away; only the replayed samples set new and old classes against
     each other. For that, samples of the current task have to be among them (`replay_current`).
 
-    Deviations: a ring per task in place of a reservoir; in the first task, where nothing is old, nothing is replayed,
-    and the softmax sees all classes of the task; to C_n the authors' code adds the classes numbered from the highest
-    one seen so far on, which here are hidden.
+    Deviations: a ring per task in place of a reservoir, which a stream without tasks has; in the first task, where
+    nothing is old, nothing is replayed, and the softmax sees all classes of the task; to C_n the authors' code adds the
+    classes numbered from the highest one seen so far on, which here are hidden.
 
     With current_classes=task, C_n are the classes of the task, which the stream tells. Then, task- and
     domain-incrementally, the two softmaxes see the same classes, and with replay_current=false it is ER.
@@ -53,27 +54,44 @@ class ERACE(Learner):
     family, colour, marker, relative_cost = "replay", "#56b4e9", "s", 2.0
 
     def setup(self) -> None:
-        self.memory = ring_memory(self.setting, self.setting.memory)
+        setting = self.setting
+        self.memory: Memory = reservoir_memory(setting) if setting.open else ring_memory(setting, setting.memory)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h = self.hyper
-        if self.past:
-            replay = self.memory.draw(h.replay_batch, self.random, without=-1 if h.replay_current else t)
+        if can_replay(self):
+            replay, weight = self.sample(x, y, t)
             logits = self.replay_logits(x, t, replay, h.joint_forward)
             current, replayed = logits.split([len(y), len(replay.y)])
-            loss = cross_entropy(self.mask_current(current, y, t), y) + cross_entropy(replayed, replay.y)
+            again = weighted(cross_entropy(replayed, replay.y), weight)
+            loss = cross_entropy(self.mask_current(current, y, t), y) + again
         else:
             loss = cross_entropy(self.logits(x, t), y)
         self.descend(loss, h.lr)
-        self.memory.write(x, y, t)
+        keep(self, self.memory, x, y, t)
         return loss.detach()
+
+    def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
+        """B_M, and the weight of its loss, if that is not 1."""
+        h = self.hyper
+        if self.setting.open:
+            return draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
+        return self.memory.draw(h.replay_batch, self.random, without=-1 if h.replay_current else t), None
+
+    def learns_plainly(self) -> bool:
+        return not self.setting.open
 
     def mask_current(self, logits: Tensor, y: Tensor, t: int) -> Tensor:
         """Logits of the current batch, with all but C_n hidden."""
         if self.hyper.current_classes == "task":
             return mask_tasks(logits, self.own_classes, t)
-        present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
-        return mask_logits(logits, present.index_fill_(0, y, True))
+        return mask_to_batch(logits, y)
+
+
+def mask_to_batch(logits: Tensor, y: Tensor) -> Tensor:
+    """Logits with all classes hidden but those of a batch's labels."""
+    present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
+    return mask_logits(logits, present.index_fill_(0, y, True))

@@ -58,6 +58,7 @@ class EWC(Learner):
     reference = "Kirkpatrick et al., 2017"
     memory_kind = "ring for the current task alone; a Fisher diagonal and a mean of past weights"
     cost = "1 forward and backward on the batch"
+    needs_boundaries = "the penalty is made of what a task has left when it ends"
     family, colour, marker, relative_cost = "regularization", "#8a7300", "s", 3.0
 
     def setup(self) -> None:
@@ -86,9 +87,9 @@ class EWC(Learner):
         return loss.detach()
 
     @torch.no_grad()
-    def end_task(self, t: int) -> None:
+    def end_task(self, t: int | None = None) -> int:
         """Add the task's penalty to the sum, and forget its samples."""
-        super().end_task(t)
+        t = super().end_task(t)
         stored = int(self.recent.filled().sum())
         if stored and self.hyper.penalty:
             fisher = self.fisher(self.recent.x[:stored], self.recent.y[:stored], t)
@@ -100,6 +101,7 @@ class EWC(Learner):
                     mean += (weight - mean) * torch.where(total > 0, fisher[name] / total, 0)
         self.recent.task.fill_(-1)
         self.recent.seen.zero_()
+        return t
 
     def fisher(self, x: Tensor, y: Tensor, t: int) -> dict[str, Tensor]:
         """The diagonal of the Fisher information of every trained parameter, at the current weights."""

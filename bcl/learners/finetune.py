@@ -9,6 +9,8 @@ from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.replay import check_views, view
+from bcl.ops.augment import KINDS
 from bcl.ops.losses import cross_entropy
 
 
@@ -37,12 +39,14 @@ class Finetune(Learner):
 @hypers
 class OfflineHyper(FinetuneHyper):
     epochs: int = hyper(3, "passes over all tasks' data", low=1)
+    augment: str = hyper("none", "random views of the images, new at every step", choices=KINDS)
 
 
 class Offline(Finetune):
     """SGD on all tasks' data shuffled together, three epochs: the upper bound, which no continual learner may use.
 
-    The same step as Finetune; the engine gives it mixed batches, in which every sample has its own task t.
+    The same step as Finetune, on views of the images where those are to be augmented; the engine gives it mixed
+    batches, in which every sample has its own task t.
     """
 
     Hyper = OfflineHyper
@@ -50,3 +54,9 @@ class Offline(Finetune):
     memory_kind = "all data"
     family, colour, marker, relative_cost = "bound", "#1f2937", "_", 3.0
     is_upper_bound = True
+
+    def setup(self) -> None:
+        check_views(self.setting, self.hyper.augment)
+
+    def step(self, x: Tensor, y: Tensor, t: int | Tensor) -> Tensor:
+        return super().step(view(self, x), y, t)

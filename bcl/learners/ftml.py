@@ -51,6 +51,7 @@ class FTML(AdaptingLearner):
     reference = "Finn et al., 2019"
     memory_kind = "ring per task"
     cost = "n_inner on the batch, n_meta x n_inner on a draw of one task"
+    needs_boundaries = "a meta-update is on the memory of one task of several"
     family, colour, marker, relative_cost = "meta-learning", "#b48fd6", "s", 5.5
 
     def setup(self) -> None:
@@ -76,6 +77,9 @@ class FTML(AdaptingLearner):
                 self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y), h.inner_lr)
             interpolate_(slow, state, h.outer_lr)
         return loss.detach()
+
+    def learns_plainly(self) -> bool:
+        return False
 
     def memories(self) -> list[RingMemory]:
         return [self.memory]

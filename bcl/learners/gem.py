@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -10,9 +10,12 @@ from torch import Tensor
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
-from bcl.ops.losses import Loss, cross_entropy, gradients
+from bcl.nets import stacks
+from bcl.ops.losses import cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
 from bcl.ops.updates import flatten, sgd_, unflatten
+
+AT_ONCE = 1  # earlier tasks whose gradients are taken in one pass, where networks can be stacked
 
 
 @hypers
@@ -40,15 +43,18 @@ class GEM(Learner):
 
     As in the authors' code, the memories pass through the network in training mode, one after the other in the order
     in which the tasks began and before the current batch: batch norm normalises each by itself and its running
-    statistics follow them. Deviation: a memory that is not full is averaged over what it holds (theirs over its empty
-    slots too); batch norm then sees its samples repeated as evenly as possible.
+    statistics follow them. (With AT_ONCE above 1
+    several memories pass at once, on a GPU, through as many stacked copies of the network.) Deviation: a memory that is
+    not full is averaged over what it holds (theirs over its empty slots too); batch norm then sees its samples repeated
+    as evenly as possible.
     """
 
     Hyper = GEMHyper
     reference = "Lopez-Paz & Ranzato, 2017"
     memory_kind = "ring per task"
     cost = "1 forward and backward on the batch and on the whole memory of each earlier task"
-    family, colour, marker, relative_cost = "projection", "#009e73", "o", 8.0
+    needs_boundaries = "its constraints are the memories of earlier tasks"
+    family, colour, marker, relative_cost = "projection", "#009e73", "o", 16.0
 
     def setup(self) -> None:
         self.memory = ring_memory(self.setting, self.setting.memory)
@@ -58,19 +64,37 @@ class GEM(Learner):
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         weights = self.weights()
-        past = [flatten(gradients(self.memory_loss(s), weights)) for s in self.past]
+        past = self.past_gradients(weights) if self.past else None
         loss = cross_entropy(self.logits(x, t), y)
         direction = gradients(loss, weights)
-        if past:
-            corrected = project_to_cone(flatten(direction), torch.stack(past), self.hyper.margin, self.hyper.ridge)
+        if past is not None:
+            corrected = project_to_cone(flatten(direction), past, self.hyper.margin, self.hyper.ridge)
             direction = unflatten(corrected, weights)
         sgd_(weights, direction, self.hyper.lr)
         self.memory.write(x, y, t)
         return loss.detach()
 
-    def memory_loss(self, s: int) -> Loss:
-        """The mean loss over all that is stored of task s, in a batch whose size does not depend on how much it is."""
-        size = self.memory.slots_per_task
-        place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)
-        samples = self.memory.get(s * size + place % stored.clamp(min=1))
-        return cross_entropy(self.logits(samples.x, s), samples.y, count=stored)
+    def past_gradients(self, weights: Sequence[Tensor]) -> Tensor:
+        """g_k of every earlier task, a row each."""
+        if AT_ONCE > 1 and stacks(self.net):
+            parts = [self.past[i : i + AT_ONCE] for i in range(0, len(self.past), AT_ONCE)]
+            return torch.cat([self.gradients_at_once(part) for part in parts])
+        return torch.stack([flatten(gradients(self.memory_loss((s,)), weights)) for s in self.past])
+
+    def gradients_at_once(self, tasks: Sequence[int]) -> Tensor:
+        """The same of some tasks, in one pass through a copy of the network for each."""
+        state, weights = self.stacked(len(tasks))
+        found = gradients(self.memory_loss(tasks, state), weights)
+        self.follow_in_turn(state)
+        return torch.cat([gradient.flatten(1) for gradient in found], dim=1)
+
+    def memory_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The mean loss over all that is stored of each task, added up. A task's part of the batch has the same size
+        whatever is stored: its samples are repeated, and count once."""
+        size, seen = self.memory.slots_per_task, self.memory.seen
+        task = torch.cat([torch.arange(s, s + 1, device=seen.device) for s in tasks])
+        place, stored = torch.arange(size, device=seen.device), seen[task].clamp(max=size)[:, None]
+        samples = self.memory.get((task[:, None] * size + place % stored.clamp(min=1)).flatten())
+        logits = self.logits(samples.x, task[:, None].expand(-1, size).flatten(), state)
+        each = cross_entropies(logits, samples.y).view(len(tasks), size)
+        return (torch.where(place < stored, each, 0).sum(1) / stored[:, 0].clamp(min=1)).sum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bcl.learners.replay import can_replay
 from bcl.ops import plain
 from bcl.ops.losses import cross_entropy, gradients
 
@@ -30,7 +31,7 @@ def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Tensor
     carried: list[Tensor] = []
     replay = None
     for _ in range(h.inner_steps):
-        if learner.past and (replay is None or h.redraw):
+        if can_replay(learner) and (replay is None or h.redraw):
             replay = learner.sample(x, y, t)
         loss = learner.inner_loss(x, y, t, replay, fast)
         direction = gradients(loss, list(fast.values()), create_graph=True)

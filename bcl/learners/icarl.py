@@ -6,16 +6,15 @@ from collections.abc import Hashable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bcl.errors import InputError
+from bcl.learners import nearest_mean
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.nearest_mean import check_features, class_means, nearness, unit_features
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import rows_of
-
-NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 
 
 @hypers
@@ -52,26 +51,18 @@ class ICaRL(Learner):
     scenarios = ("task", "class")
     memory_kind = "exemplars per class in order of herding, K = slots of all tasks; a copy of the network"
     cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
+    needs_boundaries = "exemplars are put into order, and the old network is copied, when a task ends"
     family, colour, marker, relative_cost = "regularization", "#d98cb3", "D", 3.0
 
     @classmethod
     def refusal(cls, scenario: str) -> str:
-        if scenario != "domain":
-            return super().refusal(scenario)
-        return (
-            "iCaRL does not learn domain-incrementally: it answers with the nearest of one mean per class, and a "
-            "class that looks different in every task has no such mean; use --scenario task or class, or er or bcl-dual"
-        )
+        return nearest_mean.refusal("iCaRL") if scenario == "domain" else super().refusal(scenario)
 
     def setup(self) -> None:
         setting = self.setting
-        if not callable(getattr(self.net, "features", None)):
-            raise InputError(
-                f"icarl compares features: give {type(self.net).__name__} a method features(x) that returns "
-                "what its last layer takes, [n, d]"
-            )
-        slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
-        self.memory = HerdingMemory(slots, setting.n_classes, setting.shape, dtype, setting.tasks)
+        check_features(self, "icarl")
+        dtype = getattr(torch, setting.dtype)
+        self.memory = HerdingMemory(setting.slots, setting.n_classes, setting.shape, dtype, setting.tasks)
         self.old = FrozenCopy(self.net)
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
@@ -104,45 +95,27 @@ class ICaRL(Learner):
         super().begin_task(t)
         self.memory.allot(self.setting.classes[t])
 
+    def new_classes(self, t: int) -> None:
+        self.memory.allot(self.setting.classes[t])
+
     @torch.no_grad()
-    def end_task(self, t: int) -> None:
-        super().end_task(t)
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
         self.net.eval()
         for c in self.setting.classes[t]:
             slots = self.memory.slots_of(c)
             if len(slots):
-                self.memory.sort(c, herding_order(self.features(self.memory.x[slots])))
+                self.memory.sort(c, herding_order(unit_features(self, self.memory.x[slots])))
         self.net.train(self.training)
         self.old.take(self.net)
+        return t
 
     # ---- answering -------------------------------------------------------------------------------------------------
 
     def answer(self, x: Tensor, t: int) -> Tensor:
-        """Minus the squared distance of each class mean."""
         if self.means is None:
-            self.means = self.class_means()
-        means, known = self.means
-        if not (known & self.visible[t]).any():
-            return self.logits(x, t)
-        features = self.features(x)
-        with torch.autocast(x.device.type, enabled=False):  # in half precision near neighbours would be one
-            nearness = 2 * features @ means.T - 2
-        return self.mask(torch.where(known, nearness, NO_MEAN), t)
-
-    def class_means(self) -> tuple[Tensor, Tensor]:
-        """The mean of each class's exemplars [classes, d], and which classes have any."""
-        slots = self.memory.filled().nonzero().flatten()
-        member = self.memory.y[slots] == torch.arange(self.setting.n_classes, device=slots.device)[:, None]
-        if not len(slots):
-            return torch.zeros(0, device=slots.device), member.any(1)
-        features = self.features(self.memory.x[slots])
-        with torch.autocast(slots.device.type, enabled=False):
-            return normalize(member.float() @ features), member.any(1)
-
-    def features(self, x: Tensor) -> Tensor:
-        """The network's features, scaled to unit length."""
-        parts = [self.net.features(self.scale(part)) for part in x.split(256)]  # type: ignore[operator]
-        return normalize(torch.cat(parts).flatten(1).float())
+            self.means = class_means(self, self.memory)
+        return nearness(self, x, t, self.means)
 
     def train(self, mode: bool = True) -> ICaRL:
         self.means = None

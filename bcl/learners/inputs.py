@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,50 +14,118 @@ from torch import Tensor
 from bcl.errors import InputError, first_line
 from bcl.streams import Setting
 
+FAR = 50.0  # networks are initialised for inputs of about 1
+MOST_CLASSES = 2**16  # a label is a column of the logits: a number beyond is more likely another kind of label
+
 
 def check_task(t: Any, setting: Setting) -> int:
     if not isinstance(t, int | np.integer) or not 0 <= t < setting.tasks:
-        raise InputError(f"task {t!r} is not one of 0..{setting.tasks - 1}")
+        hint = "; for a stream without tasks: Setting.stream(classes, shape)" if t is None else ""
+        raise InputError(f"task {t!r} is not one of 0..{setting.tasks - 1}{hint}")
     return int(t)
 
 
-def check_samples(samples: Any, setting: Setting, device: torch.device) -> Tensor:
-    """Samples as a tensor of the setting's type and shape."""
-    x = _tensor("samples", samples, device)
-    wanted = torch.uint8 if setting.dtype == "uint8" else torch.float32
-    if x.dtype != wanted:
-        if wanted == torch.uint8 or x.dtype == torch.bool:
-            raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
-        x = x.to(wanted)
+def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_size: bool = False) -> Tensor:
+    """Samples as a tensor of the setting's type and shape; one alone becomes a batch of one.
+
+    Values that are far from what networks are initialised for get a hint, unless they may be `of_any_size`.
+    """
+    x = _of_type(as_tensor("samples", samples, device), getattr(torch, setting.dtype))
+    if x.shape == setting.shape:
+        x = x[None]
     if x.shape[1:] != setting.shape or x.dim() == 0 or len(x) == 0:
         raise InputError(f"samples must have shape (n, {', '.join(map(str, setting.shape))}), not {tuple(x.shape)}")
-    if x.is_floating_point() and not torch.isfinite(x).all():
-        raise InputError("samples contain NaN or infinite values")
+    if x.is_floating_point():
+        low, high = torch.aminmax(x)
+        size = max(-float(low), float(high))
+        if not math.isfinite(size):
+            raise InputError("samples contain NaN or infinite values")
+        if size > FAR and not of_any_size:
+            warn_once(
+                f"samples reach beyond {FAR:.0f}, and networks are initialised for inputs of about 1: scale them, or "
+                "give images of 0..255 as bytes (uint8)"
+            )
     return x
 
 
-def check_labels(labels: Any, x: Tensor, t: int, setting: Setting) -> Tensor:
-    """Labels of the samples x of task t, as integers."""
-    y = _tensor("labels", labels, x.device)
-    if y.is_floating_point() or y.dtype == torch.bool:
-        raise InputError(f"labels must be integers, not {y.dtype}")
-    y = y.long()
-    if y.shape != x.shape[:1]:
-        raise InputError(f"{len(x)} samples need as many labels, not labels of shape {tuple(y.shape)}")
-    strange = y[~torch.isin(y, torch.tensor(setting.classes[t], device=y.device))]
-    if len(strange):
-        raise InputError(f"label {int(strange[0])} is not a class of task {t}: {list(setting.classes[t])}")
+def _of_type(x: Tensor, wanted: torch.dtype) -> Tensor:
+    """Numbers become floats where the setting says so, and whole numbers tokens; nothing else becomes another type."""
+    whole = not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
+    if x.dtype == wanted:
+        return x
+    if wanted == torch.uint8 or x.dtype == torch.bool or (wanted == torch.int64 and not whole):
+        raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
+    return x.to(wanted)
+
+
+def check_labels(labels: Any, x: Tensor, t: int, known: Tensor) -> Tensor:
+    """Labels of the samples x of task t, as integers; `known`: the classes of the task, a boolean row."""
+    y = as_labels(labels, x)
+    strange = strangers(y, known)
+    if strange:
+        raise InputError(f"label {strange[0]} is not a class of task {t}: {known.nonzero().flatten().tolist()}")
     return y
 
 
-def _tensor(what: str, values: Any, device: torch.device) -> Tensor:
+def as_labels(labels: Any, x: Tensor) -> Tensor:
+    """As many integers as there are samples."""
+    y = as_tensor("labels", labels, x.device)
+    if y.is_floating_point() or y.dtype == torch.bool:
+        raise InputError(f"labels must be integers, not {y.dtype}")
+    y = y.long()
+    if y.dim() == 0 and len(x) == 1:
+        y = y[None]
+    if y.shape != x.shape[:1]:
+        raise InputError(f"{len(x)} samples need as many labels, not labels of shape {tuple(y.shape)}")
+    return y
+
+
+def strangers(y: Tensor, known: Tensor) -> list[int]:
+    """The labels that are not among the known classes, in their order."""
+    low, high = torch.aminmax(y)
+    if int(low) >= 0 and int(high) < len(known) and bool(known[y].all()):
+        return []
+    return [c for c in dict.fromkeys(y.tolist()) if not 0 <= c < len(known) or not known[c]]
+
+
+def check_new_classes(classes: list[int]) -> None:
+    """Raise where labels of an open stream cannot be columns of the logits."""
+    for c in classes:
+        if not 0 <= c < MOST_CLASSES:
+            raise InputError(
+                f"label {c} is not one of 0..{MOST_CLASSES - 1}: a learner's labels are numbered from 0; "
+                "bcl.OnlineClassifier takes labels of any kind"
+            )
+
+
+def as_tensor(what: str, values: Any, device: torch.device) -> Tensor:
+    """Whatever NumPy takes as an array of numbers."""
     try:
-        made = torch.as_tensor(values, device=device)
-    except torch.OutOfMemoryError:
+        if isinstance(values, Tensor):
+            return _dense(what, values).to(device)
+        array = np.asarray(values)
+        if array.dtype.kind == "O":  # columns of several types: numbers, if they are
+            array = array.astype(np.float64)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"they are {array.dtype}")
+        native = array.dtype.newbyteorder("=")
+        usable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+        array = array.astype(native if native.itemsize <= 8 else np.float64, copy=not usable)
+        return torch.from_numpy(array).to(device)
+    except (torch.OutOfMemoryError, InputError):
         raise
     except Exception as error:  # of text, objects, rows of unequal length, a tensor without data
         raise InputError(f"{what} must be a tensor or an array of numbers: {first_line(error)}") from None
-    if made.is_nested or made.layout != torch.strided or made.is_quantized or made.is_complex():
-        kind = "nested" if made.is_nested else f"{made.layout} {made.dtype}".replace("torch.", "")
+
+
+def _dense(what: str, values: Tensor) -> Tensor:
+    if values.is_nested or values.layout != torch.strided or values.is_quantized or values.is_complex():
+        kind = "nested" if values.is_nested else f"{values.layout} {values.dtype}".replace("torch.", "")
         raise InputError(f"{what} must be a dense tensor of real numbers, not {kind}")
-    return made
+    return values
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Tell it, the first time."""
+    logging.getLogger("bcl").warning(message)

@@ -30,6 +30,11 @@ class KDRHyper(HyperParameters):
     )
     keep_on_new: bool = hyper(True, "keep the old heads' answers on new samples too, as LwF does")
     replay_labels: bool = hyper(False, "learn the labels of replayed samples too")
+    old_mode: str = hyper(
+        "eval",
+        "batch norm of the network whose past answers are kept: by its own statistics, or (train) by the batch's",
+        choices=("eval", "train"),
+    )
     joint_forward: bool = hyper(
         False, "current and replayed samples in one forward pass (batch norm sees them together)"
     )
@@ -55,7 +60,9 @@ class KDR(Learner):
     network and expert is over whatever is visible, and the old heads are LwF's.
 
     Variant: keep_on_new=false, replay_labels=true leaves out the old heads' answers on new samples and adds L(θ, B_M):
-    with a few hundred steps per task the past answers can be far from right, and labels mend them.
+    with a few hundred steps per task the past answers can be far from right, and labels mend them. With old_mode=train
+    the past answers, on new and on stored samples, come from a network whose batch norm normalises by the batch that it
+    is given, as it did while it learnt.
     """
 
     Hyper = KDRHyper
@@ -64,22 +71,23 @@ class KDR(Learner):
     cost = (
         "n_e forward and backward of the expert on the batch and 1 forward, 1 of the old network; 1 on batch + replay"
     )
+    needs_boundaries = "expert, old network and past answers are those of the last boundary"
     family, colour, marker, relative_cost = "regularization", "#a84a7f", "^", 5.0
 
     def setup(self) -> None:
         targets = {"target": Field((self.setting.n_classes,), torch.float32)}
         self.memory = ring_memory(self.setting, self.setting.memory, targets)
         self.expert = deepcopy(self.net)
-        if self.hyper.keep_on_new:
-            self.old = FrozenCopy(self.net)
+        by_batch = self.hyper.old_mode == "train"
+        self.old = FrozenCopy(self.net, batch_statistics=by_batch) if self.hyper.keep_on_new or by_batch else None
 
     def begin_task(self, t: int) -> None:
         """The network as it is now becomes the expert's start, and its answers what is to be preserved."""
-        for s in self.seen:
-            store_soft_targets(self, self.memory, s, self.hyper.temperature, "eval")
-        self.expert.load_state_dict(self.net.state_dict())
-        if self.hyper.keep_on_new:
+        if self.old is not None:
             self.old.take(self.net)
+        for s in self.seen:
+            store_soft_targets(self, self.memory, s, self.hyper.temperature, "eval", self.old)
+        self.expert.load_state_dict(self.net.state_dict())
         super().begin_task(t)
 
     def step_signature(self) -> Hashable:

@@ -45,6 +45,7 @@ class LwF(Learner):
     reference = "Li & Hoiem, 2017"
     memory_kind = "no samples; a copy of the network"
     cost = "1 forward and backward on the batch, 1 forward of the old network"
+    needs_boundaries = "the old network is the one at the last boundary"
     family, colour, marker, relative_cost = "regularization", "#aab41f", "o", 2.0
 
     def setup(self) -> None:
@@ -63,6 +64,7 @@ class LwF(Learner):
         self.descend(loss, h.lr)
         return loss.detach()
 
-    def end_task(self, t: int) -> None:
-        super().end_task(t)
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
         self.old.take(self.net)
+        return t

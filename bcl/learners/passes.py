@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import InputError
 from bcl.memory import Samples
-from bcl.nets import classes_of_tasks, couples_samples, groups_samples, visible_at_start, why_not_alone
+from bcl.nets import (
+    by_running_statistics,
+    classes_of_tasks,
+    couples_samples,
+    groups_samples,
+    precision_of,
+    visible_at_start,
+    why_not_alone,
+)
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 
@@ -59,28 +69,38 @@ class Passes(nn.Module):
         return self.mask(self.raw_replay_logits(x, replayed, together, state), t, replayed.task)
 
     def raw_replay_logits(
-        self, x: Tensor, replayed: Samples, together: bool, state: Mapping[str, Tensor] | None = None
+        self,
+        x: Tensor,
+        replayed: Samples,
+        together: bool,
+        state: Mapping[str, Tensor] | None = None,
+        net: nn.Module | None = None,
     ) -> Tensor:
         """Logits of the current batch and, below them, of the replayed one, in one forward pass or in two.
 
-        It matters to batch norm alone: together both batches are normalised as one, else each by itself. Where the
+        It matters to batch norm alone: together both batches are normalised as one, else each by itself. In a stream
+        without tasks a single sample is never by itself where there are others: it has no variance. Where the
         network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
-        quicker.
+        quicker. `net`: another network of the same making.
         """
         sizes = [len(x), len(replayed.x)]
         couples, groups = self.coupling()
-        apart = couples and not together
+        apart = couples and not together and not (len(x) == 1 and self.setting.open)
         if apart and not groups:
-            return torch.cat([self.raw_logits(x, state=state), self.raw_logits(replayed.x, state=state)])
+            return torch.cat([self.raw_logits(part, state=state, net=net) for part in (x, replayed.x)])
         with batch_groups(sizes if apart else [sum(sizes)]):
-            return self.raw_logits(x, replayed.x, state=state)
+            return self.raw_logits(x, replayed.x, state=state, net=net)
 
     def raw_logits(
         self, *batches: Tensor, state: Mapping[str, Tensor] | None = None, net: nn.Module | None = None
     ) -> Tensor:
-        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`."""
+        """What the network, or another, answers to batches in one pass, nothing masked. See `logits`.
+
+        In a stream without tasks, batch norm takes a sample that is alone by its running statistics, which stay.
+        """
         net, x = self.net if net is None else net, self.scale(*batches)
-        out: Tensor = net(x) if state is None else functional_call(net, dict(state), (x,))
+        with by_running_statistics(net) if len(x) == 1 and self.setting.open else nullcontext():
+            out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
         wanted = len(x), self.visible.shape[1]
         if out.shape != wanted:
             raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
@@ -89,7 +109,8 @@ class Passes(nn.Module):
     def scale(self, *batches: Tensor) -> Tensor:
         """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives
         the same ones to several networks can scale them once."""
-        return join_inputs(batches, self.setting.input_range)
+        x, precision = join_inputs(batches, self.setting.input_range), self.precision()
+        return x.to(precision) if x.dtype == torch.float32 != precision else x
 
     def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
@@ -102,12 +123,47 @@ class Passes(nn.Module):
         weights = self.weights() if weights is None else weights
         sgd_(weights, gradients(loss, weights), rate)
 
+    def stacked(self, copies: int) -> tuple[dict[str, Tensor], list[Tensor]]:
+        """The network's state as that of so many copies, stacked (see `bcl.ops.layers`), and its trainable weights,
+        to take gradients of: the weights share the network's memory, the statistics have their own."""
+        state = {
+            name: weight.detach().expand(copies, *weight.shape).requires_grad_(weight.requires_grad)
+            for name, weight in self.net.named_parameters()
+        }
+        weights = [weight for weight in state.values() if weight.requires_grad]
+        for name, buffer in self.net.named_buffers():
+            state[name] = buffer.expand(copies, *buffer.shape).clone()
+        return state, weights
+
+    @torch.no_grad()
+    def follow_in_turn(self, state: Mapping[str, Tensor]) -> None:
+        """After a forward pass of stacked copies: let the network's running statistics be what they would be, had it
+        seen the copies' batches one after another.
+
+        A copy's statistic r_i = (1 - m) r + m s_i has moved by its own batch alone; in turn they give
+        (1 - m)^n r + sum_i (1 - m)^(n - 1 - i) m s_i.
+        """
+        momenta = {norm.momentum for norm in self.net.modules() if isinstance(norm, _BatchNorm)}
+        if not momenta:
+            return
+        (momentum,) = momenta
+        assert momentum is not None
+        named = {name: buffer for name, buffer in self.net.named_buffers() if buffer.is_floating_point()}
+        before = torch.cat([buffer.flatten() for buffer in named.values()])
+        moved = torch.cat([state[name].flatten(1) for name in named], dim=1) - (1 - momentum) * before
+        n = len(moved)
+        shares = (1 - momentum) ** torch.arange(n - 1, -1, -1, device=before.device, dtype=before.dtype)
+        after = (1 - momentum) ** n * before + (shares[:, None] * moved).sum(0)
+        parts = after.split([buffer.numel() for buffer in named.values()])
+        torch._foreach_copy_(list(named.values()), [p.view_as(b) for p, b in zip(parts, named.values(), strict=True)])
+
     def forget_tensors(self) -> None:
         """The network's tensors may be others: look for them again."""
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None
         self._alone: str | None = None
+        self._precision: torch.dtype | None = None
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
@@ -130,8 +186,14 @@ class Passes(nn.Module):
     def why_not_alone(self) -> str:
         """Why the network cannot learn from a single sample; empty where it can."""
         if self._alone is None:
-            self._alone = why_not_alone(self.net, self.setting.shape)
+            self._alone = why_not_alone(self.net, self.setting.shape, self.setting.dtype)
         return self._alone
+
+    def precision(self) -> torch.dtype:
+        """What the network computes in, and takes its samples in: float32, unless its weights are of half precision."""
+        if self._precision is None:
+            self._precision = precision_of(self.net)
+        return self._precision
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         self.forget_tensors()  # it may put other tensors in their place

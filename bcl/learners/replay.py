@@ -3,7 +3,7 @@ replay of the current task, repeated steps, random views, a running mean of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +11,12 @@ from torch.nn.functional import softmax
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.optimizer import Descent, Optimizer
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
-from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
+from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
 
@@ -23,16 +24,22 @@ from bcl.streams import Setting
 def ring_memory(
     setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
 ) -> RingMemory:
-    """A ring of `slots` for every task of the setting."""
+    """A ring of `slots` for every task of the setting; in a stream without tasks, its stretches share them."""
+    if setting.open:
+        if slots < setting.tasks:
+            raise InputError(f"{slots} slots cannot be shared by {setting.tasks} stretches of the stream: more memory")
+        slots //= setting.tasks
     return RingMemory(setting.tasks, slots, setting.shape, getattr(torch, setting.dtype), extra, overflow)
 
 
 def reservoir_memory(
     setting: Setting, extra: Mapping[str, Field] | None = None, slots: int | None = None
 ) -> ReservoirMemory:
-    """One reservoir for all tasks, with as many slots as their rings, of `slots` each, would have together."""
+    """One reservoir for all tasks, with as many slots as their rings, of `slots` each, would have together. In a stream
+    without tasks, with `slots`, which are allocated as they are needed."""
     slots = setting.memory if slots is None else slots
-    return ReservoirMemory(slots * setting.tasks, setting.shape, getattr(torch, setting.dtype), extra)
+    total = slots if setting.open else slots * setting.tasks
+    return ReservoirMemory(total, setting.shape, getattr(torch, setting.dtype), extra, as_needed=setting.open)
 
 
 def episodic_memory(
@@ -65,7 +72,7 @@ def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 
 
 def retrieve(
     learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
-) -> Samples:
+) -> tuple[Samples, Tensor | None]:
     """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
     loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
 
@@ -74,13 +81,23 @@ def retrieve(
     The step is virtual: weights and batch-norm statistics stay as they are. Batch norm is in training mode, as in the
     authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
     candidates this is a uniform draw. Where fewer are stored than are asked for, a repeated candidate comes last.
+
+    Candidates are of earlier tasks; in a stream without tasks, of all that is stored. The second value is the weight of
+    the loss: see `draw_or_repeat`.
     """
-    tasks = memory.slots // memory.slots_per_task if candidates > k else 1
-    drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
+    weight = None
+    if learner.setting.open:
+        drawn, weight = draw_or_repeat(learner, memory, max(candidates, k), x, y, t)
+    else:
+        tasks = memory.slots // memory.slots_per_task if candidates > k else 1
+        drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
+    stored = memory.filled() if learner.setting.open else memory.of_others(t)
     growth = interference(learner, drawn, x, y, t, rate)
-    repeated = torch.arange(len(growth), device=growth.device) >= memory.of_others(t).sum()
+    repeated = torch.arange(len(growth), device=growth.device) >= stored.sum()
     order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
-    return memory.get(drawn.slot[order[: min(k, memory.slots_per_task)].sort().values])
+    best = order[: min(k, memory.slots_per_task)].sort().values
+    extra = {name: field[best] for name, field in drawn.extra.items()}
+    return Samples(drawn.x[best], drawn.y[best], drawn.task[best], drawn.slot[best], extra), weight
 
 
 def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: int, rate: float) -> Tensor:
@@ -106,15 +123,29 @@ def draw_or_repeat(
     """k samples of all that is stored, of the current task too, and the weight of their loss, None if that is 1.
 
     In the first task it may be that nothing is stored yet, which only the device knows: then the current batch
-    (x, y, t) stands in, with weight 0.
+    (x, y, t) stands in, with weight 0. `observe` knows more, in a stream without tasks.
     """
     drawn = memory.draw(k, learner.random)
-    if learner.past:
+    if learner.past or learner.has_stored:
         return drawn, None
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
+
+
+def draw_replay(
+    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int
+) -> tuple[Samples, Tensor | None]:
+    """k samples of earlier tasks, in a stream without tasks of all that is stored, and the weight of their loss."""
+    if learner.setting.open:
+        return draw_or_repeat(learner, memory, k, x, y, t)
+    return draw_earlier(learner, memory, k, t), None
+
+
+def can_replay(learner: Learner) -> bool:
+    """Whether there are samples that `draw_replay` can give: a past, or a stream without tasks."""
+    return bool(learner.past) or learner.setting.open
 
 
 def weighted(loss: Loss | Tensor, weight: Tensor | None) -> Loss | Tensor:
@@ -141,20 +172,41 @@ def store_soft_targets(
     learner.net.train()
 
 
+def refresh_targets(
+    learner: Learner, memory: Memory, n: int, temperature: float, mode: str, net: nn.Module | None = None
+) -> None:
+    """In a stream without tasks, where n samples are about to come: every `setting.memory` samples, all that is stored
+    gets a target. So a target costs a forward pass per arriving sample, and is never older than that."""
+    seen, period = int(memory.get_buffer("seen").sum()), learner.setting.memory
+    if seen // period != (seen + n) // period:
+        for s in learner.seen:
+            store_soft_targets(learner, memory, s, temperature, mode, net)
+
+
 SMALLEST = 16  # the side of an image that can be cropped
 
 
 @hypers
-class Ingredients(HyperParameters):
+class Common(Descent):
+    """What every replaying method can be given."""
+
     memory: str = hyper(
         "ring",
         "what is kept: the latest of each task, a uniform sample of the stream, or one of each class; the last two use "
         "the slots of all tasks from the start",
         choices=("ring", "reservoir", "balanced"),
     )
-    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
     repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
     augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
+
+
+@hypers
+class Ingredients(Common):
+    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
+    weigh: str = hyper(
+        "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
+        choices=("batches", "samples"),
+    )  # fmt: skip
     mean_decay: float = hyper(
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
@@ -169,8 +221,8 @@ class RunningMean(FrozenCopy):
     n / (n + 9), so that it reaches back over a tenth of a short stream, and as far as `decay` says in a long one.
     """
 
-    def __init__(self, net: nn.Module):
-        super().__init__(net)
+    def __init__(self, net: nn.Module, batch_statistics: bool = False):
+        super().__init__(net, batch_statistics)
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 
@@ -178,6 +230,12 @@ class RunningMean(FrozenCopy):
         """mean <- γ_n mean + (1 - γ_n) state,   γ_n = min(decay, n / (n + 9))"""
         self.steps += 1
         interpolate_(state, whole_state(self.net), (self.steps / (self.steps + 9)).clamp(max=decay))
+
+
+def state_of(net: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name: what `logits` takes as `state`, so that another network answers in the learner's
+    mode."""
+    return {**dict(net.named_parameters()), **dict(net.named_buffers())}
 
 
 def running_mean(learner: Learner) -> RunningMean | None:
@@ -188,8 +246,9 @@ def running_mean(learner: Learner) -> RunningMean | None:
 def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = None) -> Memory:
     """The memory of this kind, with all slots of the setting."""
     if kind == "balanced":
-        slots, dtype = setting.memory * setting.tasks, getattr(torch, setting.dtype)
-        return BalancedMemory(slots, setting.n_classes, setting.shape, dtype, extra=extra)
+        return BalancedMemory(
+            setting.slots, setting.n_classes, setting.shape, getattr(torch, setting.dtype), extra=extra
+        )
     return episodic_memory(kind, setting, setting.memory, extra)
 
 
@@ -207,10 +266,48 @@ def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tupl
     return draw_earlier(learner, memory, h.replay_batch, t), None
 
 
-def view(learner: Learner, x: Tensor) -> Tensor:
-    """Random views of samples, or the samples themselves."""
-    kind = learner.hyper.augment
-    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS * len(x)))
+def mixed_loss(
+    learner: Learner, logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None, target: Tensor | None = None
+) -> Loss:
+    """L(B_n) + L(B_M) + λ KL_τ(target || B_M), given the logits of one batch after the other; `weight` as `draw` says.
+
+    With weigh=samples the two cross-entropies are one mean over all samples: see `mean_loss`.
+    """
+    h = learner.hyper
+    kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
+    if h.weigh == "batches":
+        return replay_loss(logits, y, replay.y, target, share=weight, **kept)
+    loss = mean_loss(logits, y, replay, weight)
+    if target is not None:
+        held = distillation_loss(logits[len(y) :], target, h.temperature, "batch")
+        loss = loss + h.distill_weight * weighted(held, weight)
+    return loss
+
+
+def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None) -> Loss:
+    """The mean cross-entropy of all samples, current and replayed; `weight` as `draw_or_repeat` says."""
+    if weight is None:
+        return cross_entropy(logits, torch.cat([y, replay.y]))
+    current, again = logits.split([len(y), len(replay.y)])
+    m = len(replay.y) * weight
+    return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
+
+
+def descend(
+    learner: Learner, optimizer: Optimizer | None, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None
+) -> None:
+    """One step on a loss at the learner's rate, of its network's weights or of others."""
+    if optimizer is None:
+        learner.descend(loss, learner.hyper.lr, weights)
+        return
+    weights = learner.weights() if weights is None else weights
+    optimizer.step(weights, gradients(loss, weights), learner.hyper.lr)
+
+
+def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:
+    """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
+    kind = kind or learner.hyper.augment
+    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
 
 
 def check_views(setting: Setting, kind: str) -> None:
@@ -221,3 +318,14 @@ def check_views(setting: Setting, kind: str) -> None:
             f"augment={kind} crops images [channels, height, width] with sides of {SMALLEST} or more, and these "
             f"samples are {list(shape)}; use augment=none"
         )
+
+
+@torch.no_grad()
+def check_width(learner: Learner) -> None:
+    """Raise where the network gives another number of logits than there are classes. For a learner whose steps ask for
+    no logits, when a task begins."""
+    was_training = learner.net.training
+    learner.net.eval()
+    x = torch.zeros(1, *learner.setting.shape, dtype=getattr(torch, learner.setting.dtype))
+    learner.raw_logits(x.to(learner.visible.device))
+    learner.net.train(was_training)

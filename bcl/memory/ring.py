@@ -55,6 +55,18 @@ class RingMemory(Memory):
         """
         return rows.exchange_ring(self.fields(), self.seen, self.slots_per_task, x, y, t, prefill, join)
 
+    def take_over(self, other: RingMemory) -> None:
+        """Hold the latest of each task that another ring held, whose tasks had more slots. For a boundary."""
+        for t in range(len(other.seen)):
+            held = min(int(other.seen[t]), other.slots_per_task)
+            kept = min(held, self.slots_per_task)
+            age = torch.arange(int(other.seen[t]) - kept, int(other.seen[t]), device=self.seen.device)
+            source = t * other.slots_per_task + age % other.slots_per_task
+            first = t * self.slots_per_task
+            for new, old in zip(self.fields(), other.fields(), strict=True):
+                new[first : first + kept] = old[source]
+            self.seen[t] = kept
+
     def slots_of(self, t: int) -> slice:
         return slice(t * self.slots_per_task, (t + 1) * self.slots_per_task)
 

@@ -54,6 +54,15 @@ class Memory(nn.Module):
         """All that the slots hold: see `bcl.ops.rows`."""
         return [self.x, self.y, self.task, *(self.get_buffer(name) for name in self.extra)]
 
+    def allocate(self, slots: int) -> None:
+        """Have so many slots, more than now; what is stored stays where it is. Not for a step that is captured."""
+        for name in ("x", "y", "task", *self.extra):
+            old = self.get_buffer(name)
+            new = old.new_full((slots + 1, *old.shape[1:]), -1 if name == "task" else 0)
+            new[: self.slots] = old[: self.slots]
+            setattr(self, name, new)
+        self.slots = self.slots_per_task = slots
+
     def filled(self) -> Tensor:
         """Which slots hold a sample."""
         return self.task[: self.slots] >= 0

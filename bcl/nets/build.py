@@ -19,8 +19,10 @@ from bcl.streams import Setting
 
 NETS: dict[str, str] = {
     "mlp": "three hidden layers of 128 (the paper's, for Permuted MNIST)",
+    "linear": "one layer, on features that were computed beforehand",
     "resnet18-reduced": "ResNet-18 with 20 base filters and a max-pool after the stem (the paper's, for CIFAR-100)",
     "resnet18-reduced-plain": "the same without the max-pool (the MIR setting, for CIFAR-10)",
+    "resnet18-plain": "ResNet-18 with 64 base filters, a 3x3 stem and no max-pool (for small images, as others use it)",
     "resnet18": "the full ResNet-18, from random weights",
     "resnet18-imagenet": "the full ResNet-18, pretrained on ImageNet (the paper's, for CUB)",
 }
@@ -35,6 +37,7 @@ def build(name: str, setting: Setting) -> nn.Module:
     makers: dict[str, Callable[[int, int], nn.Module]] = {
         "resnet18-reduced": lambda classes, channels: ResNet18(classes, 20, "pool", channels),
         "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),
+        "resnet18-plain": lambda classes, channels: ResNet18(classes, 64, "plain", channels),
         "resnet18": lambda classes, channels: ResNet18(classes, 64, "imagenet", channels),
         "resnet18-imagenet": _pretrained,
     }
@@ -43,8 +46,15 @@ def build(name: str, setting: Setting) -> nn.Module:
         torch.default_generator.manual_seed(setting.seed)  # the CPU's alone: torch.manual_seed moves the GPUs' too
         if ":" in name:
             return own.make(name, setting)
+        if setting.dtype == "int64":
+            raise InputError(
+                f"{name} takes numbers that measure something, and these samples are whole numbers, such as tokens: "
+                "give a network that embeds them (--net module:function), or samples as float32"
+            )
         if name == "mlp":
             return MLP(setting.shape, setting.n_classes)
+        if name == "linear":
+            return MLP(setting.shape, setting.n_classes, hidden=())
         if len(setting.shape) != 3:
             raise InputError(f"{name} takes images (channels, height, width), not samples of shape {setting.shape}")
         return makers[name](setting.n_classes, setting.shape[0])

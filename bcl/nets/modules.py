@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -12,7 +13,9 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import first_line
-from bcl.ops.layers import batch_norm
+from bcl.ops.layers import batch_norm, stacking_pays
+
+PEER_SEED = 2  # added to a setting's seed: other weights than the network's own
 
 
 class Conv2d(nn.Conv2d):
@@ -65,6 +68,37 @@ class FrozenCopy(nn.Module):
         self.net.load_state_dict(net.state_dict())
 
 
+def peer_of(net: nn.Module, seed: int) -> nn.Module:
+    """A network like another, to be trained too, with weights of its own: those of modules that can be begun anew."""
+    peer = deepcopy(net)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed((seed + PEER_SEED) % 2**63)
+        for module in peer.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+    return peer
+
+
+def precision_of(net: nn.Module) -> torch.dtype:
+    """The type of a network's weights, which its inputs must have: float32, unless it is a half-precision one."""
+    found = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
+    return found if found in (torch.bfloat16, torch.float16) else torch.float32
+
+
+@contextmanager
+def by_running_statistics(net: nn.Module) -> Iterator[None]:
+    """Within, batch norm normalises by its running statistics, and they stay as they are."""
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
+    for norm in norms:
+        norm.eval()
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.train()
+
+
 def couples_samples(net: nn.Module) -> bool:
     """Whether a sample's output can depend on the rest of its batch, as far as the modules tell.
 
@@ -73,7 +107,7 @@ def couples_samples(net: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) or not _known(module) for module in net.modules())
 
 
-def why_not_alone(net: nn.Module, shape: Sequence[int]) -> str:
+def why_not_alone(net: nn.Module, shape: Sequence[int], dtype: str = "float32") -> str:
     """Why a network cannot learn from a single sample: it has a batch norm over nothing but the samples, most often.
     Empty where it can, or cannot be asked."""
     if not couples_samples(net):
@@ -81,7 +115,8 @@ def why_not_alone(net: nn.Module, shape: Sequence[int]) -> str:
     weight = next(net.parameters())
     try:
         with torch.no_grad():
-            deepcopy(net).train()(torch.zeros(1, *shape, device=weight.device, dtype=weight.dtype))
+            kind = torch.int64 if dtype == "int64" else weight.dtype
+            deepcopy(net).train()(torch.zeros(1, *shape, device=weight.device, dtype=kind))
     except ValueError as error:
         return first_line(error)
     except Exception:  # it cannot be copied, or not be asked like this: a run will show what it can do
@@ -93,6 +128,13 @@ def groups_samples(net: nn.Module) -> bool:
     """Whether batches can share a forward pass and still be normalised each by itself (see `batch_groups`)."""
     others = [module for module in net.modules() if not isinstance(module, BatchNorm2d)]
     return all(_known(module) and not isinstance(module, _BatchNorm) for module in others)
+
+
+def stacks(net: nn.Module) -> bool:
+    """Whether its layers can be stacked (see `bcl.ops.layers`), and gain by it: small ones, of this package."""
+    convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+    small = type(net).__module__.startswith("bcl.nets.") and all(layer.out_channels % 64 for layer in convolutions)
+    return small and all(stacking_pays(weight) for weight in net.parameters())
 
 
 def _known(module: nn.Module) -> bool:

@@ -14,6 +14,8 @@ from torch import nn
 
 from bcl.errors import InputError, UserError, first_line
 from bcl.loading import describe, load
+from bcl.nets.modules import precision_of
+from bcl.ops.losses import logits_of
 from bcl.streams import Setting
 
 
@@ -36,7 +38,8 @@ def make(name: str, setting: Setting) -> nn.Module:
     was_training = net.training
     try:
         with torch.no_grad(), redirect_stdout(sys.stderr):
-            shape = tuple(net.eval()(torch.zeros(2, *setting.shape)).shape)
+            kind = torch.int64 if setting.dtype == "int64" else precision_of(net)
+            shape = tuple(logits_of(net.eval()(torch.zeros(2, *setting.shape, dtype=kind))).shape)
     except Exception as error:
         reason = first_line(error)
         raise InputError(f"--net {name} does not take samples of shape {setting.shape} ({reason})") from error

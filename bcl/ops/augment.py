@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-KINDS = ("none", "crop", "crop+colour")
-DRAWS = 5  # integers for each sample, whatever the kind
+from bcl.ops.strong_views import contrastive, randaugment, zoomed
+
+KINDS = ("none", "crop", "crop+colour", "randaugment", "simclr")
+# Integers for each sample. Two more kinds are parts of others: a resized crop, and three of RandAugment's operations.
+DRAWS = {"none": 0, "crop": 5, "crop+colour": 5, "randaugment": 5, "simclr": 11, "zoom": 5, "operations": 6}
 
 
 def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
-    """A view of each image [n, channels, height, width]; `draws`: DRAWS non-negative random integers for each.
+    """A view of each image [n, channels, height, width]; `draws`: DRAWS[kind] non-negative random integers for each.
 
     crop: cut from the image with an eighth of its side in zeros around it, and mirrored half of the time.
     colour: brightness and contrast by a factor between 0.6 and 1.4, each.
+    randaugment: one of eleven operations, then crop; simclr: see `strong_views`. Float images are from 0 to 1 for them.
 
     >>> x = torch.arange(16, dtype=torch.uint8).view(1, 1, 4, 4)
     >>> still = torch.tensor([[1, 1, 0, 400, 400]])  # no shift (of 0, 1 and 2), not mirrored, factors of 1
@@ -22,9 +28,26 @@ def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
     """
     if kind == "none":
         return x
-    draws = draws.view(len(x), DRAWS)
+    draws = draws.view(len(x), DRAWS[kind])
+    if kind == "simclr":
+        return _strong(contrastive, x, draws)
+    if kind == "zoom":
+        return _strong(zoomed, x, draws)
+    if kind == "operations":
+        for i in range(0, 6, 2):
+            x = _strong(randaugment, x, draws[:, i : i + 2])
+        return x
+    if kind == "randaugment":
+        return _cropped(_strong(randaugment, x, draws[:, 3:]), draws)
     out = _cropped(x, draws)
     return _coloured(out, draws) if kind == "crop+colour" else out
+
+
+def _strong(view: Callable[[Tensor, Tensor, float], Tensor], x: Tensor, draws: Tensor) -> Tensor:
+    """In float32, and back to the type of the samples."""
+    if x.dtype == torch.uint8:
+        return view(x.float(), draws, 255.0).round().to(x.dtype)
+    return view(x.float(), draws, 1.0).to(x.dtype)
 
 
 def _cropped(x: Tensor, draws: Tensor) -> Tensor:

@@ -1,5 +1,9 @@
 """Layers with what follows them, and batch norm that knows of groups: several batches in one forward pass, each
-normalised by itself."""
+normalised by itself.
+
+Layers can be stacked: weights with one dimension more in front are that many layers in one, and each works on its equal
+share of the batch, in order, as if it were alone.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +34,15 @@ def conv_norm(
     conv: nn.Conv2d, norm: nn.BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, activate: bool = False
 ) -> Tensor:
     """norm(conv(x)), plus the shortcut, through a ReLU, as asked; norm is `bcl.nets.BatchNorm2d`."""
-    sizes = _group_sizes(norm, x)
+    stacked = conv.weight.dim() == 5
+    sizes = (len(x) // len(conv.weight),) if stacked else _group_sizes(norm, x)
     fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
     if fits and _plain_conv(conv) and _plain_norm(norm) and _float32(x, conv.weight):
         from bcl.ops.triton import conv_norm as kernel
 
         return kernel.conv_norm(conv, norm, x, sizes, shortcut, activate)
+    if stacked:
+        return _finished(_stacked_conv_norm(conv, norm, x), shortcut, activate)
     out: Tensor = norm(conv(x), shortcut, activate)
     return out
 
@@ -44,10 +51,7 @@ def batch_norm(norm: nn.BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, 
     """norm(x) of each group by itself, plus the shortcut, through a ReLU, as asked."""
     sizes = _group_sizes(norm, x)
     outs = [_normalised(norm, part) for part in (x.split(sizes) if len(sizes) > 1 else (x,))]
-    out = outs[0] if len(outs) == 1 else torch.cat(outs)
-    if shortcut is not None:
-        out = out + shortcut
-    return relu(out) if activate else out
+    return _finished(outs[0] if len(outs) == 1 else torch.cat(outs), shortcut, activate)
 
 
 def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
@@ -56,6 +60,9 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
         from bcl.ops.triton import linear as kernel
 
         return kernel.linear(x, layer.weight, layer.bias, activate)
+    if layer.weight.dim() == 3:  # stacked
+        shares = x.unflatten(0, (len(layer.weight), -1))
+        return _finished(torch.baddbmm(layer.bias[:, None], shares, layer.weight.mT).flatten(0, 1), None, activate)
     out: Tensor = layer(x)
     return relu(out) if activate else out
 
@@ -68,6 +75,11 @@ def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
         return pool.max_pool(x)
     out: Tensor = layer(x)
     return out
+
+
+def stacking_pays(weight: Tensor) -> bool:
+    """Whether stacked layers take one kernel where others take as many as there are layers."""
+    return _float32(weight)
 
 
 def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
@@ -85,6 +97,30 @@ def compile_ahead(net: nn.Module, shape: Sequence[int]) -> None:
         with torch.no_grad():
             net.eval()(x)
     net.train(was_training)
+
+
+def _finished(out: Tensor, shortcut: Tensor | None, activate: bool) -> Tensor:
+    if shortcut is not None:
+        out = out + shortcut
+    return relu(out) if activate else out
+
+
+def _stacked_conv_norm(conv: nn.Conv2d, norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
+    """As one convolution whose channels fall into groups."""
+    layers = len(conv.weight)
+    side_by_side = x.unflatten(0, (layers, -1)).transpose(0, 1).flatten(1, 2)  # [samples of a layer, all channels, ...]
+    out = functional.conv2d(
+        side_by_side, conv.weight.flatten(0, 1), None, conv.stride, conv.padding, groups=layers
+    )  # fmt: skip
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.momentum is not None
+    out = functional.batch_norm(
+        out, norm.running_mean.view(-1), norm.running_var.view(-1), norm.weight.flatten(), norm.bias.flatten(),
+        norm.training, norm.momentum, norm.eps,
+    )  # fmt: skip
+    apart: Tensor = out.unflatten(1, (layers, -1)).transpose(0, 1).flatten(0, 1)
+    return apart
 
 
 def _group_sizes(norm: nn.Module, x: Tensor) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import log_softmax
 
+from bcl.errors import InputError
 from bcl.ops.dispatch import fused
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
@@ -20,6 +21,16 @@ HIDDEN = -1e9
 def full_precision(logits: Tensor) -> Tensor:
     """Half precision becomes float32, in which losses are computed; float64 stays."""
     return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def logits_of(output: Any) -> Tensor:
+    """What a network answers: a tensor, or an object that carries it as `logits`, as those of Hugging Face do."""
+    if isinstance(output, Tensor):
+        return output
+    logits = getattr(output, "logits", None)
+    if not isinstance(logits, Tensor):
+        raise InputError(f"a network gives logits, a tensor or an object with `.logits`, not {type(output).__name__}")
+    return logits
 
 
 def rows_of(table: Tensor, t: int | Tensor) -> Tensor:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from bcl.report.chart import Chart
+from bcl.report.formatting import mean_std
 from bcl.report.study import Group, Row
 from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
 
 WIDE, TALL = 6.6, 3.7
-WORDS = {"memory": "memory slots per task", "samples": "training samples per task"}
+WORDS = {
+    "memory": "memory slots per task",
+    "memory_total": "memory slots in all",
+    "samples": "training samples per task",
+    "batch_size": "batch size",
+}
 
 
 def curves(group: Group) -> dict[str, list[Row]]:
@@ -24,15 +30,15 @@ def curves(group: Group) -> dict[str, list[Row]]:
 
 
 @figure_style()
-def draw(group: Group, axis: str) -> Figure | None:
+def draw(group: Group, axis: str) -> Chart | None:
     """None where nothing has been run yet."""
     found = curves(group)
     if not found:
         return None
-    figure = Figure(figsize=(WIDE, TALL))
+    figure = Chart([rows[0] for rows in found.values()], list(found), figsize=(WIDE, TALL))
     axes = figure.add_axes((0.62 / WIDE, 0.5 / TALL, (WIDE - 2.1) / WIDE, (TALL - 0.62) / TALL))
     for label, rows in found.items():
-        _curve(axes, label, rows)
+        _curve(figure, axes, label, rows, axis)
     ticks = sorted({row.at for rows in found.values() for row in rows})
     if len(ticks) > 1 and min(ticks) > 0 and max(ticks) / min(ticks) > 3:
         axes.set_xscale("log")
@@ -41,18 +47,23 @@ def draw(group: Group, axis: str) -> Figure | None:
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel(WORDS.get(axis, axis.replace("_", " ")))
     axes.set_ylabel("ACC, %")
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=2.2)
+    legend = axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=2.2)
+    for row, text in zip(figure.rows, legend.get_texts(), strict=True):
+        figure.mark(row, text)
     axes.grid(axis="x", visible=False)
     figure.set_label(f"Final accuracy against {WORDS.get(axis, axis)} on {group.name}")
     return figure
 
 
-def _curve(axes: Any, label: str, rows: list[Row]) -> None:
+def _curve(figure: Chart, axes: Any, label: str, rows: list[Row], axis: str) -> None:
     points = [row.measure("acc") or {} for row in rows]
-    axes.errorbar(
+    line, caps, bars = axes.errorbar(
         [row.at for row in rows],
         [point["mean"] for point in points],
-        yerr=[point["std"] for point in points],
+        yerr=[
+            [min(point["std"], point["mean"]) for point in points],
+            [min(point["std"], 100.0 - point["mean"]) for point in points],
+        ],
         label=label,
         color=colour(rows[0]),
         linestyle=line_style(rows[0]),
@@ -62,3 +73,7 @@ def _curve(axes: Any, label: str, rows: list[Row]) -> None:
         elinewidth=1.0,
         ecolor=MUTED if len(rows) == 1 else colour(rows[0]),
     )
+    figure.mark(rows[0], line, *caps, *bars)
+    for row, point in zip(rows, points, strict=True):
+        text = f"{axis} {row.at:g}: {mean_std(point, len(row.runs))} %"
+        figure.say(axes, rows[0], row.at, point["mean"], text)

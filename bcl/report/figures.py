@@ -8,22 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
 from bcl.names import slug
-from bcl.report import accuracy_figure, axis_figure, matrix_figure, time_figures
+from bcl.report import accuracy_figure, axis_figure, matrix_figure, prequential_figure, time_figures
+from bcl.report.chart import Chart, with_rows
 from bcl.report.grouping import from_results
 from bcl.report.study import Group, Result, Row, Study
 from bcl.report.style import figure_style
 
 FORMATS = ("svg", "pdf", "png")
-CROWDED = 20  # rows: more curves and heat maps than this tell nothing
+CROWDED = 40  # rows: more curves and heat maps than this tell nothing
 # Set in the reader's own typeface; laid out in DejaVu Sans, which is wider than all of these, so nothing overflows.
 TYPEFACES = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', system-ui, sans-serif"
 
-FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
+FIGURES: dict[str, Callable[[Sequence[Row]], Chart]] = {
     "accuracy": accuracy_figure.draw,  # ACC of each method: mean, standard deviation, and a dot per seed
     "over-time": time_figures.draw_average,  # accuracy on the tasks seen so far, after each task
     "matrices": matrix_figure.draw,  # a heat map per method, the mean over its seeds
@@ -31,17 +30,19 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Figure]] = {
 }
 
 
-def figures_of(group: Group, axis: str) -> dict[str, Figure]:
+def figures_of(group: Group, axis: str) -> dict[str, Chart]:
     """By name: ACC against the axis, where the suite has one; else those that suit the number of rows and tasks."""
     rows = group.measured
     if axis:
         drawn = axis_figure.draw(group, axis)
         return {axis: drawn} if drawn else {}
     over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
-    return {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
+    found = {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
+    prequential = prequential_figure.draw(rows) if len(rows) <= CROWDED else None
+    return {**found, "prequential": prequential} if prequential else found
 
 
-def draw(name: str, results: Iterable[Result]) -> Figure:
+def draw(name: str, results: Iterable[Result]) -> Chart:
     """One of FIGURES, of the results of one benchmark and scenario."""
     if name not in FIGURES:
         raise unknown("figure", name, FIGURES)
@@ -54,18 +55,26 @@ def draw(name: str, results: Iterable[Result]) -> Figure:
 
 
 @figure_style()
-def as_svg(figure: Figure) -> str:
+def as_svg(figure: Chart) -> str:
     """An <svg> element to stand in a page or in a file by itself; the same figure gives the same text."""
     output = io.StringIO()
     figure.savefig(output, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = output.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<style type=\"text/css\">.*?</style>", "", text, count=1, flags=re.DOTALL)  # would style the page
+    text = with_rows(text, figure.names)
     text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)  # unused, and not unique among the figures of a page
+    text = re.sub(r' (d|x|y|transform)="[^"]*"', _rounded, text)
     text = re.sub(r"\n\s*", "\n", text).replace("'DejaVu Sans'", TYPEFACES)
     label = escape(str(figure.get_label()))
     look = "stroke-linejoin: round; stroke-linecap: butt"
     return text.replace("<svg", f'<svg role="img" aria-label="{label}" style="{look}"', 1)
+
+
+def _rounded(attribute: re.Match[str]) -> str:
+    """A hundredth of a point is finer than any screen; and no line breaks."""
+    text = attribute[0].replace(" \n", "").replace("\n", "")
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text)
 
 
 def save_figures(study: Study, directory: str | Path, formats: Sequence[str] = ("svg", "pdf")) -> list[Path]:
@@ -87,7 +96,7 @@ def save_figures(study: Study, directory: str | Path, formats: Sequence[str] = (
     return written
 
 
-def _write(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
+def _write(figure: Chart, stem: Path, formats: Sequence[str]) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
     for path, kind in zip(paths, formats, strict=True):
         write_atomically(path, _encode(figure, kind))
@@ -95,7 +104,7 @@ def _write(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
 
 
 @figure_style()
-def _encode(figure: Figure, kind: str) -> bytes:
+def _encode(figure: Chart, kind: str) -> bytes:
     if kind == "svg":
         return as_svg(figure).encode()
     output = io.BytesIO()

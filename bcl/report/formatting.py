@@ -48,6 +48,15 @@ def listing(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
+def some(words: Sequence[str], limit: int = 4) -> str:
+    """The first few.
+
+    >>> some(["a", "b", "c", "d", "e", "f"])
+    'a, b, c, d and 2 more'
+    """
+    return listing([*words[:limit], *([f"{len(words) - limit} more"] if len(words) > limit else [])])
+
+
 def count(number: int, noun: str) -> str:
     """
     >>> count(1, "seed"), count(3, "seed")

@@ -32,7 +32,7 @@ def latex(sheet: Sheet) -> str:
         if part.bound:
             lines += ["\\addlinespace", *(_row(row) for row in part.bound)]
     lines += ["\\bottomrule", "\\end{tabular}"]
-    head = [f"% {one_line(line)}" for line in (sheet.title, sheet.note) if line]
+    head = [f"% {one_line(line)}" for line in (sheet.title, sheet.caution, sheet.note) if line]
     legend = ["% filled circle: within; open circle: outside"] if "$\\bullet$" in "".join(lines) else []
     return "\n".join([*head, *legend, *lines]) + "\n"
 
@@ -45,7 +45,8 @@ def _cell(cell: Cell) -> str:
     text = escape(cell.text)
     if cell.bold:
         text = f"\\textbf{{{text}}}"
-    return text + (f"$^{{{cell.mark}}}$" if cell.mark else "")
+    text += f"$^{{{cell.mark}}}$" if cell.mark else ""
+    return text + (f" ({escape(cell.badge)})" if cell.badge else "")
 
 
 def escape(text: str) -> str:

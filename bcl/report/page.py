@@ -1,7 +1,9 @@
-"""A report as one HTML file that needs nothing else: no network, no fonts, no scripts to be read."""
+"""A report as one HTML file that needs nothing else: no network, no fonts; without scripts it can be read as well."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,20 @@ from markupsafe import Markup
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
+from bcl.names import slug
+from bcl.report import budget_figure, sheet
 from bcl.report import formatting as words
-from bcl.report import sheet
 from bcl.report.axis_figure import WORDS
+from bcl.report.budget import budget_sheet
+from bcl.report.chart import Chart
 from bcl.report.figures import as_svg, figures_of
 from bcl.report.grouping import show
 from bcl.report.paper import difference
-from bcl.report.study import Group, Result, Row, Study
-from bcl.report.style import colour
-from bcl.report.tables import sheets
+from bcl.report.provenance import by_source
+from bcl.report.sheet import Sheet
+from bcl.report.study import Group, Result, Row, Study, leader
+from bcl.report.style import colour, in_the_dark, themed, tint
+from bcl.report.tables import caution, sheets
 
 SETTINGS = {  # of a run's config, in the words of the page
     "tasks": "tasks",
@@ -31,20 +38,23 @@ SETTINGS = {  # of a run's config, in the words of the page
     "precision": "precision",
     "part": "part",
 }
+FORMATS = {"csv": ("CSV", "text/csv"), "tex": ("LaTeX", "application/x-tex"), "md": ("Markdown", "text/markdown")}
+FEW = 6  # rows: bands of so many can be told apart
 
 
 def write_report(study: Study, path: str | Path, tables: str | Path | None = None) -> list[Path]:
     """Write the page and, where `tables` is a directory, every table as LaTeX, Markdown and CSV; returns the files."""
     path = Path(path)
     write_atomically(path, render(study).encode())
-    return [path, *(sheet.save(sheets(study), Path(tables)) if tables else [])]
+    spent = budget_sheet(study)
+    return [path, *(sheet.save([*sheets(study), *([spent] if spent else [])], Path(tables)) if tables else [])]
 
 
 def render(study: Study) -> str:
     """The page as text; the same study gives the same page."""
     if not study.groups:
         raise InputError("there are no results to report: no run has finished")
-    results, time, seeds = sheets(study)
+    results, over_time, time, seeds = sheets(study)
     runs = _distinct_runs(study)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -53,18 +63,38 @@ def render(study: Study) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["tint"] = tint
+    environment.filters["files"] = _files
     return environment.get_template("page.html").render(
         title=study.title,
         lead=_suite_lead(study, runs) if study.is_suite else _lead(study, runs),
         notes=[*study.notes, *study.problems],
         sections=[_section(number, group, study) for number, group in enumerate(study.groups)],
+        colours={one: in_the_dark(one) for one in _colours(study)},
         results=results,
+        over_time=over_time,
         time=time,
         seeds=seeds,
         axis=WORDS.get(study.axis, study.axis),
         versions=_versions(runs),
         hardware=_distinct(run.get("hardware") for run in runs),
     )
+
+
+def _colours(study: Study) -> list[str]:
+    """Of all swatches and lines."""
+    return sorted({colour(row) for row in study.rows})
+
+
+def _files(one: Sheet) -> list[dict[str, str]]:
+    """A table as files within the page: their names, formats and content."""
+    content = sheet.files(one)
+    stem = slug("-".join([one.name, *(part.name for part in one.parts if len(one.parts) == 1)]))
+    found = []
+    for suffix, (name, kind) in FORMATS.items():
+        data = base64.b64encode(content[suffix]).decode()
+        found.append({"name": f"{stem}.{suffix}", "format": name, "href": f"data:{kind};charset=utf-8;base64,{data}"})
+    return found
 
 
 def _distinct_runs(study: Study) -> list[Result]:
@@ -103,6 +133,7 @@ def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
     scenario = f"{group.scenario}-incremental"
     named = study.is_suite and group.name != group.benchmark
     common, configurations = _configurations(group.measured)
+    drawn = figures_of(group, study.axis)
     return {
         "id": f"section-{number + 1}",
         "name": group.name,
@@ -110,30 +141,77 @@ def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
         "about": f"{group.benchmark}, {scenario}" if named else scenario,
         "finding": _finding(group),
         "part": number,
+        "caution": caution(group.rows),
         "several_seeds": any(len(row.runs) > 1 for row in group.rows),
-        "figures": {name: Markup(as_svg(figure)) for name, figure in figures_of(group, study.axis).items()},
+        "figures": {name: _figure(figure) for name, figure in drawn.items()},
+        "legend": _legend(drawn),
+        "few": len(group.measured) <= FEW,
+        "budget": _figure(spent)["svg"] if (spent := budget_figure.draw(group)) else "",
         "common": common,
         "configurations": configurations,
         "commands": _distinct(run.get("command") for row in group.rows for run in row.found),
     }
 
 
+def _figure(chart: Chart) -> dict[str, Any]:
+    """The drawing in the page's colours, and what its points say."""
+    drawing = themed(as_svg(chart), {colour(row) for row in chart.rows})
+    hints = json.dumps(chart.hints(), separators=(",", ":"), ensure_ascii=False)
+    for letter, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("'", "&#39;")):  # between single quotes
+        hints = hints.replace(letter, safe)
+    return {"svg": Markup(drawing), "hints": Markup(hints)}
+
+
+def _legend(drawn: dict[str, Chart]) -> list[dict[str, str]]:
+    """One for all figures of a group: they count their rows alike."""
+    chart = next(iter(drawn.values()), None)
+    named = zip(chart.names, chart.rows, strict=True) if chart else ()
+    return [{"name": name, "colour": colour(row)} for name, row in named]
+
+
 def _finding(group: Group) -> str:
-    """What the table says, in a sentence or two, with as much certainty as the spread allows."""
+    """What the table says, in a few sentences, with as much certainty as the spread allows."""
+    return " ".join(filter(None, [_leaders(group), _bound(group)]))
+
+
+def _bound(group: Group) -> str:
     bounds = [row for row in group.measured if row.is_upper_bound]
-    upper = f"The upper bound, trained on all tasks at once, reaches {_acc(bounds[0])}." if bounds else ""
-    leader = group.best()
-    if leader is None:
-        return upper
-    second = max((row for row in group.measured if not row.is_upper_bound and row is not leader), key=Row.mean)
-    text = f"{leader.label} has the highest ACC, {_acc(leader)}, followed by {second.label} with {_acc(second)}"
-    if min(len(leader.runs), len(second.runs)) > 1:
-        spread = max((row.measure("acc") or {"std": 0.0})["std"] for row in (leader, second))
-        if leader.mean() - second.mean() < spread:
+    if not bounds:
+        return ""
+    text = f"The upper bound, trained on all tasks at once, reaches {_acc(bounds[0])}"
+    if passed := [row.label for row in group.passed]:
+        verb = "passes" if len(passed) == 1 else "pass"
+        text += f"; {words.some(passed)} {verb} it, so that here it is a reference and no bound"
+    return f"{text}."
+
+
+def _leaders(group: Group) -> str:
+    if len(group.fields) > 1:
+        return _leaders_on_axis(group)
+    if not group.fields:
+        return ""
+    (rivals,) = group.fields
+    first = leader(rivals)
+    second = leader([row for row in rivals if row is not first])
+    text = f"{first.label} has the highest ACC, {_acc(first)}, followed by {second.label} with {_acc(second)}"
+    if min(len(first.runs), len(second.runs)) > 1:
+        spread = max((row.measure("acc") or {"std": 0.0})["std"] for row in (first, second))
+        if first.mean() - second.mean() < spread:
             text += ", a difference smaller than the spread between seeds"
     else:
         text += "; with a single seed this says little"
-    return f"{text}. {upper}".strip()
+    return f"{text}."
+
+
+def _leaders_on_axis(group: Group) -> str:
+    """Which method leads at which values of the axis."""
+    places: dict[str, list[str]] = {}
+    for rivals in group.fields:
+        first = leader(rivals)
+        if first.at is not None:
+            places.setdefault(first.label.split(" (")[0], []).append(str(first.at))
+    parts = [f"{label} at {words.listing(values)}" for label, values in places.items()]
+    return f"Highest ACC: {'; '.join(parts)}." if parts else ""
 
 
 def _acc(row: Row) -> str:
@@ -146,10 +224,14 @@ def _configurations(rows: Sequence[Row]) -> tuple[dict[str, str], list[dict[str,
     known = {name: [show(name, config.get(name)) for config in configs] for name in SETTINGS}
     common = {SETTINGS[name]: values[0] for name, values in known.items() if len(set(values)) == 1 and values[0] != "–"}
     lines = []
-    for place, (row, config) in enumerate(zip(rows, configs, strict=True)):
+    for place, row in enumerate(rows):
         own = {SETTINGS[name]: values[place] for name, values in known.items() if len(set(values)) > 1}
-        hyper = {name: show(name, value) for name, value in (config.get("hyper") or {}).items()}
-        lines.append({"method": row.label, "colour": colour(row), "settings": {**own, **hyper}})
+        sources = {
+            source: {name: show(name, value) for name, value in values.items()}
+            for source, values in by_source(row.runs[0]).items()
+        }
+        settings = {"": own, **sources} if own else sources
+        lines.append({"method": row.label, "colour": colour(row), "settings": settings})
     return common, lines
 
 

@@ -64,14 +64,17 @@ def _rows(
     figures: Mapping[str, Mapping[str, list[float]]],
     axis: str,
 ) -> tuple[Row, ...]:
-    labels = Counter(line["label"] for line in lines)
+    given = [all_settings(line["settings"], line.get("set") or {}) for line in lines]
+    by_label: dict[str, list[dict[str, Any]]] = {}
+    for line, settings in zip(lines, given, strict=True):
+        by_label.setdefault(line["label"], []).append(settings)
     index: Counter[str] = Counter()
     rows = []
-    for line in lines:
+    for line, settings in zip(lines, given, strict=True):
         label, method = line["label"], line["method"]
-        settings = all_settings(line["settings"], line.get("set") or {})
-        if labels[label] > 1 and settings:
-            label += f" ({', '.join(f'{name}={show(name, value)}' for name, value in settings.items())})"
+        apart = [name for name in settings if any(settings[name] != other.get(name) for other in by_label[label])]
+        if apart:
+            label += f" ({', '.join(f'{name}={show(name, settings[name])}' for name in apart)})"
         kept, others = latest(runs[id] for id in line["runs"] if id in runs)
         rows.append(
             Row(

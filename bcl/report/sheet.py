@@ -25,6 +25,7 @@ class Cell:
     mark: str = ""  # behind the text, raised
     kind: str = ""  # its look on the page
     tint: str = ""  # a swatch before it
+    badge: str = ""  # a word behind it, in brackets
 
     @property
     def sort(self) -> Any:
@@ -46,6 +47,7 @@ class Sheet:
     headings: Sequence[str]
     parts: Sequence[Part]
     note: str = ""
+    caution: str = ""  # to be read before the figures are believed
     words: Sequence[str] = ()  # headings of columns that hold text, not numbers
 
     def only(self, headings: Sequence[str]) -> Sheet:
@@ -57,6 +59,10 @@ class Sheet:
 
         parts = [Part(part.name, pick(part.rows), pick(part.bound)) for part in self.parts]
         return replace(self, headings=[self.headings[place] for place in places], parts=parts)
+
+    def part(self, name: str) -> Sheet:
+        """The same with one of the parts."""
+        return replace(self, parts=[part for part in self.parts if part.name == name])
 
 
 def empty() -> Cell:
@@ -70,12 +76,12 @@ def markdown(sheet: Sheet) -> str:
         lines += ["| " + " | ".join(sheet.headings) + " |", "|:---|" + "---:|" * (len(sheet.headings) - 1)]
         lines += ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in (*part.rows, *part.bound)]
         blocks.append("\n".join(lines) + "\n")
-    return "\n".join([*blocks, *([sheet.note + "\n"] if sheet.note else [])])
+    return "\n".join([*blocks, *(text + "\n" for text in (sheet.caution, sheet.note) if text)])
 
 
 def _markdown_cell(cell: Cell) -> str:
     text = plain(cell.text)
-    return (f"**{text}**" if cell.bold else text) + plain(cell.mark)
+    return (f"**{text}**" if cell.bold else text) + plain(cell.mark) + (f" ({cell.badge})" if cell.badge else "")
 
 
 def plain(text: str) -> str:
@@ -106,18 +112,23 @@ def _csv_value(value: Any) -> Any:
     return "" if value is None else value
 
 
-def save(sheets: Sequence[Sheet], directory: Path) -> list[Path]:
-    """Each sheet as .tex, .md and .csv."""
+def files(sheet: Sheet) -> dict[str, bytes]:
+    """The sheet as .tex, .md and .csv, by suffix."""
     from bcl.report.latex import latex
 
+    return {suffix: render(sheet).encode() for suffix, render in (("tex", latex), ("md", markdown), ("csv", csv))}
+
+
+def save(sheets: Sequence[Sheet], directory: Path) -> list[Path]:
+    """Each sheet as .tex, .md and .csv."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot make the directory {directory}: {error.strerror or error}") from error
     written = []
     for sheet in sheets:
-        for suffix, render in (("tex", latex), ("md", markdown), ("csv", csv)):
+        for suffix, content in files(sheet).items():
             path = directory / f"{sheet.name}.{suffix}"
-            write_atomically(path, render(sheet).encode())
+            write_atomically(path, content)
             written.append(path)
     return written

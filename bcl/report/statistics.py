@@ -21,6 +21,19 @@ def mean_and_std(values: Sequence[float | None]) -> dict[str, float] | None:
     return {"mean": float(np.mean(present)), "std": float(np.std(present, ddof=1)) if len(present) > 1 else 0.0}
 
 
+def minimum_accuracy(a: Sequence[Sequence[float]]) -> float | None:
+    """The lowest accuracy that each task but the last fell to once it was learnt, averaged (min-ACC of De Lange, van de
+    Ven and Tuytelaars, 2023, measured after tasks); None for one task, or where only the end was measured.
+
+    >>> minimum_accuracy([[90.0, 10.0, 10.0], [60.0, 80.0, 10.0], [70.0, 75.0, 90.0]])
+    67.5
+    """
+    matrix = np.asarray(a, dtype=float)
+    if matrix.shape[0] != matrix.shape[1] or len(matrix) == 1:
+        return None
+    return float(np.mean([matrix[task:, task].min() for task in range(len(matrix) - 1)]))
+
+
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
     """The p-value of the two-sided paired t-test over the seeds that both have; None with fewer than two.
 

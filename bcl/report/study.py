@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from bcl.report.formatting import count, listing
-from bcl.report.statistics import holm, mean_and_std, paired_p
+from bcl.report.formatting import count, listing, number
+from bcl.report.provenance import origin
+from bcl.report.statistics import holm, mean_and_std, minimum_accuracy, paired_p
 from bcl.report.style import is_upper_bound
+from bcl.runs.chance import chance
+from bcl.streams import BENCHMARKS
 
 Result = Mapping[str, Any]
 Labels = Mapping[str, Sequence[str]]  # what a suite calls a run, by the run's id
-LOWER_IS_BETTER = ("fm",)
+TERMS = ("tasks", "samples", "memory", "net")  # rows that differ in one of these are no rivals
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +61,33 @@ class Row:
         """ACC by seed."""
         return {int(run["seed"]): float(run["acc"]) for run in self.runs}
 
+    @cached_property
+    def origin(self) -> str:
+        """tuned, set or defaults: where its hyper-parameters come from; empty where that is not known."""
+        return origin(self.runs[0]) if self.runs else ""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Its place on the axis and what it was given to learn with: a comparison is fair where they are the same."""
+        config = self.runs[0].get("config") or {}
+        return tuple(str(value) for value in (self.at, *(config.get(name) for name in TERMS)))
+
+    @property
+    def chance(self) -> list[float]:
+        """What a guess reaches on the tasks seen so far, after each task; empty where that is not known."""
+        if recorded := self.runs[0].get("chance"):
+            return [float(value) for value in recorded]
+        home = BENCHMARKS.get(self.benchmark)
+        if home is None:
+            return []
+        own, shared = home.classes_per_task, self.scenario == "domain"
+        classes = [range(own) if shared else range(own * i, own * (i + 1)) for i in range(self.tasks)]
+        return chance(self.scenario, classes)
+
     def measure(self, name: str) -> dict[str, float] | None:
         """Mean and standard deviation over seeds; None where it was not measured."""
+        if name == "minimum":
+            return mean_and_std([minimum_accuracy(run["accuracy_matrix"]) for run in self.runs])
         return mean_and_std([run.get(name) for run in self.runs])
 
     def mean(self, name: str = "acc") -> float:
@@ -92,17 +120,49 @@ class Group:
     def measured(self) -> list[Row]:
         return [row for row in self.rows if row.runs]
 
-    def best(self, measure: str = "acc") -> Row | None:
-        """The best mean among continual learners; None where there are not two to compare."""
-        rivals = [row for row in self.measured if not row.is_upper_bound and row.measure(measure)]
-        sign = -1 if measure in LOWER_IS_BETTER else 1
-        return max(rivals, key=lambda row: sign * row.mean(measure)) if len(rivals) > 1 else None
+    @cached_property
+    def fields(self) -> list[list[Row]]:
+        """The continual learners that are compared with one another: on the same terms, and at least two."""
+        found: dict[tuple[str, ...], list[Row]] = {}
+        for row in self.measured:
+            if not row.is_upper_bound:
+                found.setdefault(row.terms, []).append(row)
+        return [rows for rows in found.values() if len(rows) > 1]
 
-    def p_values(self) -> list[float | None]:
-        """Of every row against the best, corrected for their number; None for the best and the upper bound."""
-        best = self.best()
-        rivals = [None if best is None or row is best or row.is_upper_bound else row for row in self.rows]
-        return holm([paired_p(best.accuracies, row.accuracies) if best and row else None for row in rivals])
+    @property
+    def passed(self) -> list[Row]:
+        """The continual learners whose mean is above that of the first upper bound on the same terms."""
+        bounds: dict[tuple[str, ...], float] = {}
+        for row in self.measured:
+            if row.is_upper_bound:
+                bounds.setdefault(row.terms, row.mean())
+        rivals = [row for row in self.measured if not row.is_upper_bound]
+        return [row for row in rivals if row.mean() > bounds.get(row.terms, float("inf"))]
+
+    def is_best(self, row: Row, measure: str = "acc") -> bool:
+        """Whether its mean, as it is printed, is the highest of its field. With one seed, or where all are alike, that
+        says nothing, and none is the best."""
+        for rows in self.fields:
+            if row in rows and len(row.runs) > 1:
+                means = {rival: number(rival.mean(measure)) for rival in rows if rival.measure(measure)}
+                best = number(max((rival.mean(measure) for rival in means), default=0.0))
+                return means.get(row) == best and len(set(means.values())) > 1
+        return False
+
+    def p_values(self) -> dict[Row, float]:
+        """Of every row against the best of its field, corrected for their number; the best and the bounds have none."""
+        found: dict[Row, float] = {}
+        for rows in self.fields:
+            best = leader(rows)
+            rivals = [row for row in rows if row is not best]
+            corrected = holm([paired_p(best.accuracies, row.accuracies) for row in rivals])
+            found |= {row: p for row, p in zip(rivals, corrected, strict=True) if p is not None}
+        return found
+
+
+def leader(rows: Sequence[Row]) -> Row:
+    """The highest mean ACC."""
+    return max(rows, key=Row.mean)
 
 
 @dataclass(frozen=True, eq=False)

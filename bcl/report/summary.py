@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bcl.report.budget import budget
 from bcl.report.grouping import rows_of
 from bcl.report.study import Labels, Result, Row, version
 
@@ -38,6 +39,9 @@ def _line(row: Row, labels: Labels) -> dict[str, Any]:
         line["variant"] = row.variant
     line["seeds"] = list(row.accuracies)
     line |= {measure: row.measure(measure) for measure in MEASURES}
+    line |= budget(row)
+    if prequential := row.measure("prequential"):
+        line["prequential"] = prequential
     line["worst"] = min(row.accuracies.values(), default=None)
     line["diverged"] = [int(run["seed"]) for run in row.diverged]
     line["code"], line["left_out"] = version(row.found[0]), len(row.left_out)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from bcl.report import formatting as words
 from bcl.report.paper import deviation, difference, is_converted
+from bcl.report.provenance import DEFAULTS
 from bcl.report.sheet import Cell, Part, Sheet, empty
 from bcl.report.statistics import LEVEL
-from bcl.report.study import Result, Row, Study
-from bcl.report.style import colour, packaged
+from bcl.report.study import Group, Result, Row, Study
+from bcl.report.style import EDGE, colour, packaged
 
+T = TypeVar("T")
 ARROWS = {"acc": "ACC ↑", "fm": "FM ↓", "la": "LA ↑", "bwt": "BWT ↑", "fwt": "FWT ↑", "anytime": "anytime ↑"}
+OVER_TIME = {"anytime": "anytime ↑", "minimum": "minimum ↑", "bwt": "BWT ↑", "fwt": "FWT ↑"}
+PREQUENTIAL = "prequential ↑"  # where it was measured
+BOLD = ("acc", "la")  # not FM: who learns little has little to forget
+ENOUGH = 5  # seeds: with fewer, a deviation and a test are rough
 CONVERTED = "c"  # marks a published standard deviation that was printed as another width
 
 
@@ -20,24 +27,32 @@ def results_sheet(study: Study) -> Sheet:
     """Ours and, where there are published figures, theirs and the difference."""
     compared = study.has_published
     measures = [m for m in ("acc", "fm", "la") if m == "acc" or _is_known(study, m)]
-    tested = any(p is not None for group in study.groups for p in group.p_values())
+    tested = any(group.p_values() for group in study.groups)
+    several = any(len(row.runs) > 1 for row in study.rows)
     headings = ["method"]
     for measure in measures:
         headings += [ARROWS[measure], *(["paper", "Δ"] if compared else [])]
-    headings += [ARROWS["anytime"], *(["p"] if tested else []), "seeds", *([] if compared else ["s/run"])]
+    headings += [*_prequential(study, PREQUENTIAL), *(["worst"] if several else []), *(["p"] if tested else [])]
+    headings += ["seeds", *([] if compared else ["s/run"])]
     parts = []
     for group in study.groups:
         lines: dict[bool, list[list[Cell]]] = {False: [], True: []}
-        best = {measure: group.best(measure) for measure in measures}
-        for row, p in zip(group.rows, group.p_values(), strict=True):
-            cells = [_name(row)]
+        p_values = group.p_values()
+        for row in group.rows:
+            cells, p = [_marked_name(row)], p_values.get(row)
             for measure in measures:
-                cells.append(_ours(row, measure, best[measure], p if measure == "acc" else None))
+                cells.append(_ours(row, measure, group, p if measure == "acc" else None))
                 cells += _theirs(measure, row.measure(measure), row.published.get(measure)) if compared else []
-            cells += [_ours(row, "anytime"), *([_p(p)] if tested else []), _seeds(row)]
+            cells += _prequential(study, _ours(row, "prequential", group))
+            cells += [*([_worst(row)] if several else []), *([_p(p)] if tested else []), _seeds(row)]
             lines[row.is_upper_bound].append(cells if compared else [*cells, _seconds(row)])
         parts.append(Part(group.name, lines[False], lines[True]))
-    return Sheet("results", study.title, headings, parts, _note(study, tested))
+    return Sheet("results", study.title, headings, parts, _note(study, tested), caution(study.rows))
+
+
+def _prequential(study: Study, what: T) -> list[T]:
+    """A column only where a run has measured it."""
+    return [what] if any(row.measure("prequential") for row in study.rows) else []
 
 
 def _is_known(study: Study, measure: str) -> bool:
@@ -47,11 +62,19 @@ def _is_known(study: Study, measure: str) -> bool:
 
 
 def _name(row: Row) -> Cell:
-    tint = colour(row) if row.runs else "#d0d5dd"
+    tint = colour(row) if row.runs else EDGE
     return Cell(row.label, {"benchmark": row.benchmark, "scenario": row.scenario}, tint=tint)
 
 
-def _ours(row: Row, measure: str, best: Row | None = None, p: float | None = None) -> Cell:
+def _marked_name(row: Row) -> Cell:
+    """With a word where it was not tuned."""
+    cell = _name(row)
+    return replace(
+        cell, values={**cell.values, "hyper": row.origin}, badge=DEFAULTS if row.origin == DEFAULTS else ""
+    )  # fmt: skip
+
+
+def _ours(row: Row, measure: str, group: Group | None = None, p: float | None = None) -> Cell:
     if not row.runs:
         return Cell(row.state, {"state": row.state}, kind="missing")
     value = row.measure(measure)
@@ -60,9 +83,16 @@ def _ours(row: Row, measure: str, best: Row | None = None, p: float | None = Non
     values = {f"{measure}_mean": value["mean"], f"{measure}_std": value["std"]}
     if measure == "acc":
         values["worst"] = min(row.accuracies.values())
-    bold = best is not None and not row.is_upper_bound and value["mean"] == best.mean(measure)
+    bold = group is not None and measure in BOLD and group.is_best(row, measure)
     mark = "*" if p is not None and p < LEVEL else ""
     return Cell(words.mean_std(value, len(row.runs)), values, bold, mark)
+
+
+def _worst(row: Row) -> Cell:
+    if not row.runs:
+        return empty()
+    worst = min(row.accuracies.values())
+    return Cell(words.number(worst), {"worst": worst})
 
 
 def _theirs(measure: str, ours: Mapping[str, float] | None, theirs: list[float] | None) -> list[Cell]:
@@ -107,13 +137,24 @@ def _seconds(row: Row) -> Cell:
 def _note(study: Study, tested: bool) -> str:
     several = any(len(row.runs) > 1 for row in study.rows)
     text = "Mean ± sample standard deviation over seeds, in percent." if several else "In percent, from a single seed."
-    if any(group.best() for group in study.groups):
-        text += " Bold: the best of the continual learners."
+    if any(group.is_best(row) for group in study.groups for row in group.rows):
+        text += (
+            " Bold: the highest ACC and LA of the continual learners on the same terms; not FM, as who learns little"
+        )
+        text += " has little to forget."
+    if any(row.origin == DEFAULTS for row in study.rows):
+        text += " Defaults: the hyper-parameters of this method were not tuned here."
     if any(row.is_upper_bound for row in study.rows):
         text += " Below the line: the upper bound, which sees all tasks at once and is measured at its end."
+    if several:
+        text += " Worst: the lowest ACC of a seed."
     if tested:
-        text += f" p: paired t-test over seeds against the highest ACC, Holm-corrected; * marks p < {LEVEL}."
-    text += " Anytime: the accuracy on the tasks seen so far, averaged over time."
+        text += (
+            f" p: paired t-test over seeds against the highest ACC{' at the same ' + study.axis if study.axis else ''},"
+        )
+        text += f" Holm-corrected; * marks p < {LEVEL}."
+    if _prequential(study, ""):
+        text += " Prequential: the accuracy on every mini-batch before it was learnt."
     if any(row.diverged for row in study.rows):
         text += " Diverged: the weights of a run are not finite; means and tests are without it."
     if study.has_published:
@@ -121,6 +162,33 @@ def _note(study: Study, tested: bool) -> str:
     if any(is_converted(theirs) for row in study.rows for theirs in row.published.values()):
         text += f" {CONVERTED}: ± std, converted, as the source prints 2 std / √n, of n runs."
     return text
+
+
+def caution(rows: Sequence[Row]) -> str:
+    """A warning where seeds are few."""
+    measured = [row for row in rows if row.runs]
+    few = [row for row in measured if len(row.runs) < ENOUGH]
+    if not few:
+        return ""
+    who = "every row" if len(few) == len(measured) else words.some([row.label for row in few])
+    return f"Caution: fewer than five seeds ({who}). Deviations and p-values are rough, and a small lead may be luck."
+
+
+def over_time_sheet(study: Study) -> Sheet:
+    """How accuracy went on the way to the end."""
+    parts = []
+    for group in study.groups:
+        rows = [row for row in group.measured if row.has_history and row.tasks > 1]
+        parts.append(Part(group.name, [[_marked_name(row), *(_ours(row, name) for name in OVER_TIME)] for row in rows]))
+    note = (
+        "Anytime: the accuracy on the tasks seen so far, averaged over time. Minimum: the lowest accuracy that each "
+        "task fell to once it was learnt, averaged. BWT: what learning later tasks did to earlier ones; FWT: what "
+        "earlier tasks did for later ones, before these were learnt."
+    )
+    headings = ["method", *OVER_TIME.values()]
+    return Sheet(
+        "over-time", "Anytime and minimum accuracy, transfer", headings, [part for part in parts if part.rows], note
+    )
 
 
 def time_sheet(study: Study) -> Sheet:
@@ -157,19 +225,22 @@ def _per_step(row: Row) -> float | None:
 
 def seeds_sheet(study: Study) -> Sheet:
     """Every run that counts, and those that diverged."""
-    headings = ["method", "seed", *(ARROWS[measure] for measure in ARROWS), "steps", "time", "run"]
-    parts = [Part(group.name, [_run(row, run) for row in group.rows for run in row.found]) for group in study.groups]
+    headings = ["method", "seed", *ARROWS.values(), *_prequential(study, PREQUENTIAL), "steps", "time", "run"]
+    names = [*ARROWS, *_prequential(study, "prequential")]
+    parts = [
+        Part(group.name, [_run(row, run, names) for row in group.rows for run in row.found]) for group in study.groups
+    ]
     return Sheet("seeds", "Every seed", headings, [part for part in parts if part.rows])
 
 
-def _run(row: Row, run: Result) -> list[Cell]:
+def _run(row: Row, run: Result, names: Sequence[str]) -> list[Cell]:
     diverged, id = bool(run.get("diverged")), str(run.get("id") or words.NOTHING)
     seed = Cell(f"{run['seed']}{' diverged' if diverged else ''}", {"seed": run["seed"], "diverged": diverged})
     steps, seconds = run.get("steps"), run.get("seconds")
     return [
         _name(row),
         replace(seed, kind="missing" if diverged else ""),
-        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in ARROWS),
+        *(Cell(words.number(run.get(measure)), {measure: run.get(measure)}) for measure in names),
         Cell(str(steps or words.NOTHING), {"steps": steps}),
         Cell(words.duration(seconds), {"seconds": seconds}),
         Cell(id, {"run": id}, kind="run"),
@@ -177,4 +248,4 @@ def _run(row: Row, run: Result) -> list[Cell]:
 
 
 def sheets(study: Study) -> list[Sheet]:
-    return [results_sheet(study), time_sheet(study), seeds_sheet(study)]
+    return [results_sheet(study), over_time_sheet(study), time_sheet(study), seeds_sheet(study)]

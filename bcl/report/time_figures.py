@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bcl.report.accuracy_figure import WIDTH, height
+from bcl.report.chart import Chart
+from bcl.report.formatting import mean_std
 from bcl.report.study import Row
-from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
+from bcl.report.style import INK, LATER, MUTED, colour, figure_style, line_style, marker
 
 PAGE = 11.0  # inches: the width of the page
 COLUMNS = 5
@@ -20,35 +21,43 @@ LEADER = 0.34  # inches: from the end of a line to its name
 
 
 @figure_style()
-def draw_average(found: Sequence[Row]) -> Figure:
+def draw_average(found: Sequence[Row]) -> Chart:
     """The mean accuracy on the tasks seen so far, one line per method, with a band of one standard deviation."""
     tall, tasks = height(found), max(row.tasks for row in found)
     longest = max(len(row.label) for row in found)
     right = min(LEADER + 0.12 + 0.072 * longest, 2.2)
-    figure = Figure(figsize=(WIDTH, tall))
+    figure = Chart(found, figsize=(WIDTH, tall))
     axes = figure.add_axes((0.55 / WIDTH, 0.45 / tall, (WIDTH - 0.55 - right) / WIDTH, (tall - 0.55) / tall))
     ends: list[tuple[float, Row]] = []
     for row in found:
         time, mean, spread = _seen_so_far(row)
         tint = colour(row)
         if len(row.runs) > 1 and row.has_history and len(mean) > 1:
-            faint = min(0.14, 1 / len(found))  # many bands lie over one another
-            axes.fill_between(time, mean - spread, mean + spread, color=tint, alpha=faint, linewidth=0)
+            low, high = np.clip(mean - spread, 0, 100), np.clip(mean + spread, 0, 100)
+            figure.mark(row, axes.fill_between(time, low, high, color=tint, alpha=0.14, linewidth=0), band=True)
         if not row.has_history:  # known at the end alone: a level to compare with
-            axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(row), zorder=1.5)
+            line = axes.axhline(mean[-1], color=tint, linewidth=1.0, linestyle=line_style(row), zorder=1.5)
         else:
-            axes.plot(time, mean, color=tint, linestyle=line_style(row), **_mark(row))
+            (line,) = axes.plot(time, mean, color=tint, linestyle=line_style(row), **_mark(row))
+        figure.mark(row, line)
+        for when, value, deviation in zip(time, mean, spread, strict=True):
+            text = mean_std({"mean": value, "std": deviation}, len(row.runs), digits=1)
+            figure.say(axes, row, when, value, f"after task {when}: {text} %")
         ends.append((float(mean[-1]), row))
     _time_axis(axes, tasks)
-    _accuracy_axis(axes, min(float((mean - spread).min()) for _, mean, spread in map(_seen_so_far, found)))
+    guess = max((row.chance for row in found), key=len)
+    lows = [float((mean - spread).min()) for _, mean, spread in map(_seen_so_far, found)]
+    _accuracy_axis(axes, min([*lows, *guess]))
+    if guess:
+        _draw_chance(axes, guess)
     axes.set_ylabel("accuracy on tasks seen, %")
-    _name_ends(axes, ends)
+    _name_ends(figure, axes, ends)
     figure.set_label("Mean accuracy on the tasks seen so far, after each task")
     return figure
 
 
 @figure_style()
-def draw_each_task(found: Sequence[Row]) -> Figure:
+def draw_each_task(found: Sequence[Row]) -> Chart:
     """A panel per task, a line per method, from the moment when the task was learnt."""
     tasks = max(row.tasks for row in found)
     columns = min(COLUMNS, tasks)
@@ -56,7 +65,7 @@ def draw_each_task(found: Sequence[Row]) -> Figure:
     legend_rows = -(-sum(len(row.label) + 7 for row in found) // 150)
     top, wide, panel = 0.35 + 0.22 * legend_rows, PAGE if columns > 2 else WIDTH, 1.35
     tall = top + rows * panel + (rows - 1) * 0.32 + 0.5
-    figure = Figure(figsize=(wide, tall))
+    figure = Chart(found, figsize=(wide, tall))
     margins = {"left": 0.5 / wide, "right": 1 - 0.12 / wide, "bottom": 0.5 / tall, "top": 1 - top / tall}
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     figure.subplots_adjust(**margins, wspace=0.1, hspace=0.32 / panel)
@@ -66,22 +75,24 @@ def draw_each_task(found: Sequence[Row]) -> Figure:
             axes.remove()
             continue
         for row in (row for row in found if task < row.tasks):
-            _task_line(axes, row, task)
+            _task_line(figure, axes, row, task)
         if task:  # not learnt yet
-            axes.axvspan(0, task + 0.5, color="#f4f6f8", linewidth=0, zorder=0)
+            axes.axvspan(0, task + 0.5, color=LATER, linewidth=0, zorder=0)
         axes.set_title(f"Task {task + 1}", pad=4, color=INK)
         _accuracy_axis(axes, low)
         _time_axis(axes, tasks, label=task >= tasks - columns, ticks=6)
         axes.tick_params(labelbottom=task >= tasks - columns)
     middle = (margins["bottom"] + margins["top"]) / 2
     figure.supylabel("accuracy, %", x=0.02 / wide, y=middle, ha="left", fontsize=8.5, color=MUTED)
+    per_row = -(-len(found) // legend_rows)
+    ordered = [row for column in range(per_row) for row in found[column::per_row]]  # read along the rows
     handles = [
-        Line2D([], [], color=colour(row), linestyle=line_style(row), label=row.label, **_mark(row)) for row in found
+        Line2D([], [], color=colour(row), linestyle=line_style(row), label=row.label, **_mark(row)) for row in ordered
     ]
-    per_row = -(-len(handles) // legend_rows)
-    handles = [handle for column in range(per_row) for handle in handles[column::per_row]]  # read along the rows
     place = {"loc": "upper left", "bbox_to_anchor": (0.3 / wide, 1.0), "borderaxespad": 0.2}
-    figure.legend(handles=handles, ncols=per_row, columnspacing=1.6, handlelength=1.8, **place)
+    legend = figure.legend(handles=handles, ncols=per_row, columnspacing=1.6, handlelength=1.8, **place)
+    for row, handle, text in zip(ordered, legend.legend_handles, legend.get_texts(), strict=True):
+        figure.mark(row, handle, text)
     figure.set_label("Accuracy on each task from the moment it was learnt, by method")
     return figure
 
@@ -106,13 +117,24 @@ def _on_task(row: Row, task: int) -> tuple[Any, Any]:
     return np.arange(task + 1, row.tasks + 1), mean[task:, task]
 
 
-def _task_line(axes: Any, row: Row, task: int) -> None:
+def _draw_chance(axes: Any, guess: Sequence[float]) -> None:
+    """The level of a guess, with its name at the left, where lines are high."""
+    axes.plot(range(1, len(guess) + 1), guess, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1.4)
+    axes.annotate(
+        "chance", (1, guess[0]), xytext=(0, 2), textcoords="offset points", va="bottom", fontsize=7.5, color=MUTED
+    )
+
+
+def _task_line(figure: Chart, axes: Any, row: Row, task: int) -> None:
     time, mean = _on_task(row, task)
     if not row.has_history:
-        axes.axhline(mean[-1], color=colour(row), linewidth=0.9, linestyle=line_style(row), zorder=1.5)
-        return
-    marks = _mark(row, size=3.4) if row.tasks <= 12 or len(time) == 1 else {}
-    axes.plot(time, mean, color=colour(row), linestyle=line_style(row), **{**marks, "linewidth": 1.3})
+        line = axes.axhline(mean[-1], color=colour(row), linewidth=0.9, linestyle=line_style(row), zorder=1.5)
+    else:
+        marks = _mark(row, size=3.4) if row.tasks <= 12 or len(time) == 1 else {}
+        (line,) = axes.plot(time, mean, color=colour(row), linestyle=line_style(row), **{**marks, "linewidth": 1.3})
+    figure.mark(row, line)
+    for when, value in zip(time, mean, strict=True):
+        figure.say(axes, row, when, value, f"task {task + 1} after task {when}: {value:.1f} %")
 
 
 def _mark(row: Row, size: float = 4.2) -> dict[str, Any]:
@@ -135,7 +157,7 @@ def _accuracy_axis(axes: Any, low: float) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
 
 
-def _name_ends(axes: Any, ends: list[tuple[float, Row]]) -> None:
+def _name_ends(figure: Chart, axes: Any, ends: list[tuple[float, Row]]) -> None:
     """Each line bears its name at its end, moved apart where two would overlap."""
     low, high = axes.get_ylim()
     box = axes.get_position()
@@ -147,9 +169,10 @@ def _name_ends(axes: Any, ends: list[tuple[float, Row]]) -> None:
     for (value, row), place in zip(ends, places, strict=True):
         start = row.tasks + 0.05 * inch if row.has_history else right
         path = ([start, right + 0.4 * LEADER * inch, right + 0.8 * LEADER * inch], [value, place, place])
-        axes.plot(*path, color=colour(row), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
+        (leader,) = axes.plot(*path, color=colour(row), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
         place_x = right + LEADER * inch
-        axes.text(place_x, place, row.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+        name = axes.text(place_x, place, row.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+        figure.mark(row, leader, name)
     axes.set_xlim(right=right)
     axes.set_ylim(low, high)
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from bcl.errors import InputError, unknown
 from bcl.names import slug
 from bcl.runs.identity import code_digest
 from bcl.runs.precision import PRECISIONS
-from bcl.runs.presets import preset
+from bcl.runs.presets import preset, sources
 from bcl.streams import SCENARIOS, benchmark
 
 
@@ -37,7 +37,9 @@ class RunConfig:
     part: str  # learn, or tune
     hyper: dict[str, Any]
     precision: str = "fp32"
+    prequential: bool = False  # every mini-batch is answered before it is learnt, too
     data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
+    sources: dict[str, str] = field(default_factory=dict, compare=False)  # of `hyper`; no part of the run's identity
 
     @classmethod
     def resolve(
@@ -50,10 +52,13 @@ class RunConfig:
         tasks: int | None = None,
         samples: int | None = None,
         memory: int | None = None,
+        memory_total: int | None = None,
+        batch_size: int | None = None,
         net: str | None = None,
         device: str = "cpu",
         part: str = "learn",
         precision: str = "fp32",
+        prequential: bool = False,
         overrides: Mapping[str, Any] | None = None,
     ) -> RunConfig:
         """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
@@ -69,9 +74,11 @@ class RunConfig:
         learner = method(method_name)
         if scenario not in learner.scenarios:
             raise InputError(learner.refusal(scenario))
-        stream = home.stream(seed, part=part, scenario=scenario, tasks=tasks, samples=samples, memory=memory)
+        sizes = {"tasks": tasks, "samples": samples, "batch_size": batch_size}
+        stream = home.stream(seed, part=part, scenario=scenario, memory=memory, memory_total=memory_total, **sizes)
         digests = [stream.dataset.digest, check_net(net or home.net)]
-        chosen = {**preset(benchmark_name, scenario, home.scenario, method_name), **(overrides or {})}
+        place = (benchmark_name, scenario, home.scenario, method_name)
+        hyper = asdict(learner.Hyper.of({**preset(*place), **(overrides or {})}))
         return cls(
             benchmark_name,
             scenario,
@@ -84,9 +91,11 @@ class RunConfig:
             net or home.net,
             device,
             part,
-            asdict(learner.Hyper.of(chosen)),
+            hyper,
             precision,
+            prequential and not learner.is_upper_bound,
             "-".join(digest[:16] for digest in digests if digest),
+            sources(*place, hyper, asdict(learner.Hyper())),
         )
 
     @property
@@ -99,7 +108,7 @@ class RunConfig:
     @property
     def id(self) -> str:
         """A readable name with a digest of all that determines the result; usable as the name of a directory."""
-        own = {key: value for key, value in asdict(self).items() if key != "data" or value}
+        own = {key: value for key, value in self.to_json().items() if value or key not in ("data", "prequential")}
         whole = {**own, "bcl": bcl.__version__, "code": self.code}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         return f"{slug(self.method)}-seed{self.seed}-{digest[:12]}"
@@ -113,15 +122,17 @@ class RunConfig:
             return shlex.join(words)
         words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
         words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]
-        words += ["--precision", self.precision]
+        words += ["--precision", self.precision, "--batch-size", str(self.batch_size)]
         if self.samples is not None:
             words += ["--samples", str(self.samples)]
+        words += ["--prequential"] if self.prequential else []
         for name, value in self.hyper.items():
             words += ["--set", f"{name}={value}"]
         return shlex.join(words)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """What determines the result."""
+        return {key: value for key, value in asdict(self).items() if key != "sources"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:

@@ -11,7 +11,8 @@ import bcl
 from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
-from bcl.metrics import all_metrics
+from bcl.metrics import all_metrics, prequential_accuracy
+from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
 from bcl.runs.precision import precision_context, set_precision
@@ -55,7 +56,7 @@ def execute_together(configs: Sequence[RunConfig], store: RunStore, options: Run
 
 def data_of(config: RunConfig) -> tuple[tuple[str, Any], ...]:
     """What determines a run's data: runs that agree in it share one stream."""
-    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory")
+    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory", "batch_size")
     return tuple((name, getattr(config, name)) for name in names)
 
 
@@ -100,7 +101,12 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
     checkpoint = store.create(config) / "checkpoint.safetensors"
     run = config.id
     save = engine.save if device.type == "cpu" else engine.save_later  # on a CPU steps would have to wait all the same
-    member = engine.Member(learner, stream, save=lambda at: save(learner, checkpoint, at.to_json(), run=run))
+    member = engine.Member(
+        learner,
+        stream,
+        save=lambda at: save(learner, checkpoint, at.to_json(), run=run),
+        prequential=config.prequential,
+    )
     if not resume:
         checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
     elif checkpoint.exists():
@@ -132,7 +138,11 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
+        "passes": engine.count_passes(member.learner),
+        "stored_bytes": engine.stored_bytes(member.learner),
         "config": config.to_json(),
+        "sources": config.sources,
+        "chance": chance(config.scenario, member.stream.setting.classes),
         "code": config.code,
         "diverged": not engine.is_finite(net),
         "weights_sha256": weights_sha256,
@@ -141,6 +151,8 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": config.command,
     }
+    if at.prequential:
+        content |= {"prequential": prequential_accuracy(at.prequential), "prequential_windows": at.prequential}
     return store.finish(config, content, at.log)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypedDict, cast
 from bcl.engine.checkpoint import write_atomically
 from bcl.engine.position import LogEntry
 from bcl.errors import DamagedFileError, MissingDataError
-from bcl.metrics import all_metrics
+from bcl.metrics import all_metrics, prequential_accuracy
 
 ARCHIVE = "runs.jsonl"
 TOLERANCE = 1e-6  # of a measure that is computed again
@@ -54,8 +54,14 @@ class _Required(TypedDict):
 class Result(_Required, total=False):
     """One run; accuracies in percent. None: not defined where only the end was measured."""
 
+    passes: dict[str, float] | None  # forward and backward, per arriving sample; older results have none
+    stored_bytes: dict[str, int]  # beside the network: in memories, and in copies of the network; likewise
     time: dict[str, float]  # the seconds of every phase, and of making the learner; older results have none
     files: dict[str, str]  # SHA-256 of what people read beside it, by name; older results have none
+    sources: dict[str, str]  # where hyper-parameters come from that are not the method's defaults; likewise
+    chance: list[float]  # the accuracy of a guess on the tasks seen so far, after each task; likewise
+    prequential: float  # accuracy on every mini-batch before it was learnt; where it was asked for
+    prequential_windows: list[list[int]]  # [samples, right answers] of stretches of the stream
 
 
 def checksum(result: Mapping[str, Any]) -> str:
@@ -153,6 +159,16 @@ def _check(content: Any) -> None:
             same = math.isclose(value, stored, rel_tol=0.0, abs_tol=TOLERANCE)
         if not same:
             raise ValueError(f"its {name} does not follow from its accuracy matrix")
+    if "prequential" in content:
+        _check_windows(content["prequential"], content["prequential_windows"])
+
+
+def _check_windows(accuracy: float, windows: list[list[int]]) -> None:
+    if not all(type(right) is type(samples) is int and 0 <= right <= samples for samples, right in windows):
+        raise ValueError("its prequential windows are not numbers of samples and of right answers")
+    found = prequential_accuracy(windows)
+    if found is None or not math.isclose(found, accuracy, rel_tol=0.0, abs_tol=TOLERANCE):
+        raise ValueError("its prequential accuracy does not follow from its windows")
 
 
 def _check_beside(content: Result, directory: Path) -> None:

@@ -37,8 +37,9 @@ def run_all(
     *,
     workers: int | None = None,
     on_failure: OnFailure | None = None,
+    seconds: Sequence[float] | None = None,
 ) -> list[Result]:
-    """Run what the store does not hold yet; results in the order of `configs`.
+    """Run what the store does not hold yet; results in the order of `configs`. `seconds`: a guess for every run.
 
     A run that fails ends the rest, unless `on_failure` takes its index and its error: then the others go on. A stored
     result that is damaged never ends the rest.
@@ -48,7 +49,7 @@ def run_all(
         def outcomes(missing: Sequence[int]) -> Outcomes:
             asked = replace(options, stop=lambda: bool(received) or options.stop())
             if any(config.device != "cpu" for config in configs):
-                return on_gpu(configs, missing, store, asked, workers)
+                return on_gpu(configs, missing, store, asked, workers, seconds)
             at_once = min(len(missing), workers or cores())
             if at_once > 1:
                 return in_processes(configs, [[i] for i in missing], store, asked, at_once)

@@ -82,6 +82,7 @@ def _schedule(
 
     queue, pulse = Queue([i for i in missing if configs[i].device == "cpu"], configs, store), Pulse(ray)
     under_way: dict[Any, Sequence[int]] = {}
+    indices: Sequence[int]
     try:
         for group in gpu_groups(ray, configs, [i for i in missing if configs[i].device != "cpu"], job):
             under_way[submit(group)] = group

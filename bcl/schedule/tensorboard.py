@@ -48,6 +48,10 @@ class Live:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for index in range(
+            len(self.configs)
+        ):  # the last evaluation is in the log when a run has reported its last step
+            self._look(index)
         for writer in self.writers.values():
             writer.close()
 
@@ -57,6 +61,9 @@ class Live:
         if done < total and now - self.looked.get(index, 0.0) < self.every:
             return
         self.looked[index] = now
+        self._look(index)
+
+    def _look(self, index: int) -> None:
         entries = self._log(self.configs[index])
         if len(entries) > self.written.get(index, 0):
             self._write(index, entries)

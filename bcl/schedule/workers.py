@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import multiprocessing
 import os
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from bcl.engine.position import Interrupted
 from bcl.errors import UserError
 from bcl.loading import portable
-from bcl.processes import STOP_SIGNALS, set_sigint, sigint_blocked
+from bcl.processes import STOP_SIGNALS, quick_start, set_sigint, sigint_blocked, take
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Busy
 from bcl.runs.options import RunOptions
@@ -36,9 +35,9 @@ class WorkerLost(UserError):
 
 class Worker:
     def __init__(self, store: RunStore, options: RunOptions, stop: Any):
-        context = multiprocessing.get_context("spawn")
+        context = quick_start()
         self.line, theirs = context.Pipe()
-        arguments = (theirs, store, options.portable, stop, os.getpid())
+        arguments = (theirs, store, options.portable, stop, dict(os.environ))
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         with sigint_blocked():
             self.process.start()
@@ -62,7 +61,7 @@ def in_processes(
     configs: Sequence[RunConfig], jobs: Sequence[Sequence[int]], store: RunStore, options: RunOptions, workers: int
 ) -> Outcomes:
     """Every run with its result or its error, as they end. Leaving the loop stops and saves what is under way."""
-    stop = multiprocessing.get_context("spawn").RawValue(ctypes.c_bool, False)  # no lock that the dead could hold
+    stop = quick_start().RawValue(ctypes.c_bool, False)  # no lock that the dead could hold
     waiting = deque(jobs)
     queue = Queue([], configs, store)  # of runs that another process holds: each a job by itself
     crew = [Worker(store, options, stop) for _ in range(workers)]
@@ -116,8 +115,12 @@ def in_processes(
                 worker.process.join()
 
 
-def _serve(line: Connection, store: RunStore, options: RunOptions, stop: Any, parent: int) -> None:
+def _serve(
+    line: Connection, store: RunStore, options: RunOptions, stop: Any, environment: Mapping[str, str]
+) -> None:  # fmt: skip
     """A worker: one job after another until the connection closes, because the parent ended or was killed."""
+    parent = os.getppid()  # or the server that started us, which ends when the parent does
+    take(environment)
     for number in STOP_SIGNALS:  # a terminal sends them to all of us, and the parent tells the workers when to stop
         signal.signal(number, signal.SIG_IGN)
     set_sigint(signal.SIG_IGN)

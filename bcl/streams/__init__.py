@@ -2,7 +2,8 @@
 
 from bcl.data.dataset import Array, Dataset
 from bcl.streams.benchmark import BENCHMARKS, Benchmark, benchmark
-from bcl.streams.own_samples import from_datasets, from_samples
+from bcl.streams.own_samples import from_datasets, from_loader, from_samples
+from bcl.streams.packing import Packing
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
 
@@ -12,10 +13,12 @@ __all__ = [
     "Array",
     "Benchmark",
     "Dataset",
+    "Packing",
     "Setting",
     "Stream",
     "TaskPlan",
     "benchmark",
     "from_datasets",
+    "from_loader",
     "from_samples",
 ]

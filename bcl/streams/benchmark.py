@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from bcl.errors import InputError, unknown
 from bcl.streams.kinds import check_seed, is_whole, shown
 from bcl.streams.setting import SCENARIOS, Setting
 from bcl.streams.stream import Stream, TaskPlan
+from bcl.streams.variation import OPTIONS, PLAIN, Variation, parse, query
 
 # Purposes of the generators that a seed owns: one each, so that changing one draw never moves another.
 CLASS_ORDER, PERMUTATION, ARRIVAL = range(3)
 PARTS = ("learn", "tune")
 OWN = ("folder:", "npz:")
 LEARNING = "learning samples"
+B = TypeVar("B", bound="Benchmark")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Benchmark:
     shuffled_classes: bool = True  # the class order depends on the seed
     held_out: float = 0.0  # share of the training samples kept for tuning, where all classes are learnt
     tune_on: str = "held out"  # where samples are held out, tuning learns from a part of these, or from LEARNING
+    variation: Variation = PLAIN  # how the stream differs from the benchmark's own
 
     def stream(
         self,
@@ -50,8 +54,13 @@ class Benchmark:
         tasks: int | None = None,
         samples: int | None = None,
         memory: int | None = None,
+        memory_total: int | None = None,
+        batch_size: int | None = None,
     ) -> Stream:
-        """The stream of one seed: the same call gives the same stream, on every machine."""
+        """The stream of one seed: the same call gives the same stream, on every machine.
+
+        `memory`: slots per task; or `memory_total`: of all tasks together.
+        """
         if str(part) not in PARTS:
             raise unknown("part", part, PARTS)
         available = self.learning_tasks if part == "learn" else self.tuning_tasks
@@ -62,43 +71,75 @@ class Benchmark:
         if samples is not None and (not is_whole(samples) or samples < 1):
             raise InputError(f"samples must be at least 1 per task, not {shown(samples)}")
         check_seed(seed)
-        dataset = self.load()
-        plans = self._plans(dataset, seed, part, tasks, samples)
         scenario = self.scenario if scenario is None else scenario
         if str(scenario) not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
+        self._check_variation(scenario)
+        dataset = self.load()
+        plans, columns = self._varied(dataset, seed, part, tasks, samples, scenario)
         setting = Setting(
             scenario,
-            self._columns(scenario, plans),
+            columns,
             dataset.train_x.shape[1:],
             dtype=str(dataset.train_x.dtype),
-            memory=self.memory if memory is None else memory,
-            batch_size=self.batch_size,
+            memory=self._slots(memory, memory_total, tasks),
+            batch_size=self.batch_size if batch_size is None else batch_size,
             input_range=self.input_range,
             seed=seed,
         )
         return Stream(dataset, plans, setting)
 
+    def _slots(self, memory: int | None, total: int | None, tasks: int) -> int:
+        """Slots per task. A total that tasks cannot share evenly is refused: some memories would have less of it."""
+        if total is None:
+            return self.memory if memory is None else memory
+        if memory is not None:
+            raise InputError("give memory, the slots per task, or memory_total, those of all tasks, not both")
+        if total < 1 or total % tasks:
+            near = sorted({total - total % tasks, total - total % tasks + tasks} - {0})
+            raise InputError(
+                f"{tasks} tasks cannot share {total} slots evenly; use {' or '.join(str(n) for n in near)} in total"
+            )
+        return total // tasks
+
     def load(self) -> Dataset:
         """The data set; images that are memory-mapped stay on disk."""
         return load(self.dataset)
 
-    def _plans(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
-        make = self._permuted if self.kind == "permuted" else self._split
-        return make(data, seed, part, tasks, samples)
+    def _varied(
+        self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None, scenario: str
+    ) -> tuple[list[TaskPlan], tuple[tuple[int, ...], ...]]:
+        """The tasks and their logits, with what `variation` makes of them; of every task the first `samples`."""
+        plans = self._plans(data, seed, part, tasks)
+        own = self._columns(scenario, plans)
+        plans = self.variation.plans(data, plans, seed, PARTS.index(part))
+        plans = [replace(plan, train=plan.train[:samples]) for plan in plans]
+        plans, columns = self.variation.columns(data.train_y, plans, own)
+        return self.variation.turned(data, plans, seed), columns
 
-    def _permuted(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+    def _check_variation(self, scenario: str) -> None:
+        """What cannot be blurred."""
+        if self.variation.blurry and self.kind == "permuted":
+            raise InputError(f"{self.name}: its tasks have the same classes already; blurry is for tasks that do not")
+        if self.variation.blurry and (scenario == "task" or (scenario == "domain" and self.kind == "split")):
+            raise InputError(f"{self.name}: a blurry task has classes of the others; use --scenario class")
+
+    def _plans(self, data: Dataset, seed: int, part: str, tasks: int) -> list[TaskPlan]:
+        make = self._permuted if self.kind == "permuted" else self._split
+        return make(data, seed, part, tasks)
+
+    def _permuted(self, data: Dataset, seed: int, part: str, tasks: int) -> list[TaskPlan]:
         """Every task is the whole data set under a pixel permutation of its own (Lopez-Paz & Ranzato, 2017)."""
         pixels = np.random.default_rng([seed, PERMUTATION, PARTS.index(part)])
         arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
         size = int(np.prod(data.train_x.shape[1:]))
         plan = TaskPlan(np.arange(0), np.arange(len(data.test_y)), np.arange(len(data.classes)))
         return [
-            replace(plan, train=arrival.permutation(len(data.train_y))[:samples], pixels=pixels.permutation(size))
+            replace(plan, train=arrival.permutation(len(data.train_y)), pixels=pixels.permutation(size))
             for _ in range(tasks)
         ]
 
-    def _split(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+    def _split(self, data: Dataset, seed: int, part: str, tasks: int) -> list[TaskPlan]:
         """Every task brings classes of its own. The tuning classes are the same for every seed, so that no seed's
         learning tasks were ever tuned on; where all classes are learnt, samples are held out for tuning instead: to
         learn from and to select by, or to select by alone after learning from the others, which are those of the
@@ -122,7 +163,7 @@ class Benchmark:
                     test = held
                 elif part == "tune":
                     train, test = hold_out(data.train_y, held, 0.25)
-            train = arrival.permutation(train)[:samples]
+            train = arrival.permutation(train)
             plans.append(TaskPlan(train, test, mine, test_from_train=bool(self.held_out) and part == "tune"))
         return plans
 
@@ -179,12 +220,23 @@ BENCHMARKS: dict[str, Benchmark] = {
             "CIFAR-10, two new classes per task in order, as in the MIR setting (Aljundi et al., 2019)",
             input_range=(-1.0, 1.0), shuffled_classes=False, held_out=0.05, tune_on=LEARNING,
         ),
+        Benchmark(
+            "split-cifar100-10", "cifar100", "split", 10, 10, 10, "class", "resnet18-plain", 200,
+            "CIFAR-100, all classes, ten new ones per task: the protocol of class-incremental learning online",
+            held_out=0.05, tune_on=LEARNING,
+        ),
+        Benchmark(
+            "split-tiny-imagenet", "tiny-imagenet", "split", 20, 20, 10, "class", "resnet18-plain", 100,
+            "Tiny-ImageNet at 64x64, ten new classes per task", held_out=0.05, tune_on=LEARNING,
+        ),
     )
 }  # fmt: skip
 
 
 def benchmark(name: str) -> Benchmark:
     """A benchmark by name, or one of the user's own data: `folder:PATH` or `npz:FILE`.
+
+    What follows a question mark varies its stream: `split-digits?blurry=0.1&imbalance=0.01` (see `Variation`).
 
     >>> stream = benchmark("split-digits").stream(seed=0, tasks=3)
     >>> len(stream), stream.setting.classes
@@ -194,9 +246,21 @@ def benchmark(name: str) -> Benchmark:
         from bcl.streams.own import own_benchmark
 
         return own_benchmark(name)
-    if name not in BENCHMARKS:
-        raise unknown("benchmark", name, (*BENCHMARKS, "folder:PATH", "npz:FILE"))
-    return BENCHMARKS[name]
+    base, _, options = name.partition("?")
+    if base not in BENCHMARKS:
+        raise unknown("benchmark", base, (*BENCHMARKS, "folder:PATH", "npz:FILE"))
+    found = query(options)
+    for option in found:
+        if option not in OPTIONS:
+            raise unknown(f"option of {base}:", option, OPTIONS)
+    return varied(replace(BENCHMARKS[base], name=name), found) if found else BENCHMARKS[base]
+
+
+def varied(home: B, options: Mapping[str, str]) -> B:
+    """The benchmark with another stream. A blurry task is not told from the others: the default is then `class`."""
+    variation = parse(options)
+    scenario = "class" if variation.blurry and home.scenario == "task" else home.scenario
+    return replace(home, variation=variation, scenario=scenario)
 
 
 def load(dataset: str) -> Dataset:

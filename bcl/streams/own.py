@@ -15,8 +15,9 @@ from bcl.data import cache
 from bcl.data.dataset import Array, Dataset, TaskedDataset
 from bcl.data.parsed import SPLITS
 from bcl.errors import InputError, unknown
-from bcl.streams.benchmark import ARRIVAL, PARTS, Benchmark, hold_out
+from bcl.streams.benchmark import ARRIVAL, PARTS, Benchmark, hold_out, varied
 from bcl.streams.stream import TaskPlan
+from bcl.streams.variation import OPTIONS, parse, query
 
 VALIDATION_SHARE = 0.25  # of every task's training samples: what tuning is judged on, so that no test sample is used
 
@@ -30,7 +31,7 @@ class OwnBenchmark(Benchmark):
     def load(self) -> Dataset:
         return self.data
 
-    def _plans(self, data: Dataset, seed: int, part: str, tasks: int, samples: int | None) -> list[TaskPlan]:
+    def _plans(self, data: Dataset, seed: int, part: str, tasks: int) -> list[TaskPlan]:
         arrival = np.random.default_rng([seed, ARRIVAL, PARTS.index(part)])
         plans = []
         for t in range(tasks):
@@ -40,9 +41,7 @@ class OwnBenchmark(Benchmark):
                 train, test = hold_out(data.train_y, train, VALIDATION_SHARE)
                 if not len(test):
                     raise InputError(f"{self.name}: task {t + 1} has too few training samples to tune on")
-            if self.shuffled_classes:  # here: the samples of a task, which files have in no particular order
-                train = arrival.permutation(train)
-            plans.append(TaskPlan(train[:samples], test, classes, test_from_train=part == "tune"))
+            plans.append(TaskPlan(arrival.permutation(train), test, classes, test_from_train=part == "tune"))
         return plans
 
     def _columns(self, scenario: str, plans: Sequence[TaskPlan]) -> tuple[tuple[int, ...], ...]:
@@ -51,23 +50,27 @@ class OwnBenchmark(Benchmark):
 
 
 def own_benchmark(name: str) -> OwnBenchmark:
-    """`folder:PATH`, `folder:PATH?size=64` (images are resized to 64x64) or `npz:FILE`."""
+    """`folder:PATH` or `npz:FILE`, and options: `?size=64` (a folder's images are resized to 64x64),
+    `?classes_per_task=5` (of a folder without tasks), and those of a `Variation`."""
     from bcl.streams import own_folder, own_npz
 
     kind, _, rest = name.partition(":")
-    path, _, query = rest.partition("?")
-    options = dict(word.partition("=")[::2] for word in query.split("&") if word)
+    path, _, words = rest.partition("?")
+    options = query(words)
     readers: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
-        "folder": (own_folder.cached, ("size",)),
+        "folder": (own_folder.cached, ("size", "classes_per_task")),
         "npz": (own_npz.cached, ()),
     }
     if kind not in readers or not path:
         raise unknown("kind of data", kind, [f"{k}:PATH" for k in readers])
     read, known = readers[kind]
     for option in options:
-        if option not in known:
-            raise unknown(f"option of {kind}:", option, known)
-    return from_tasked(name, load(read(path, **options)))
+        if option not in (*known, *OPTIONS):
+            raise unknown(f"option of {kind}:", option, (*known, *OPTIONS))
+    stream = {option: value for option, value in options.items() if option in OPTIONS}
+    parse(stream)  # a mistake there shows before a large folder is read
+    entry = read(path, **{option: value for option, value in options.items() if option in known})
+    return varied(from_tasked(name, load(entry)), stream)
 
 
 def load(entry: str) -> TaskedDataset:

@@ -115,12 +115,12 @@ def _header(path: Path, archive: zipfile.ZipFile) -> tuple[tuple[int, ...], str]
         if len(shape) < 2 or 0 in shape:
             raise InputError(f"{path}: x must be an array of samples [n, ...], not one of shape {shape}")
         check_layout(str(path), shape)
-        if dtype != np.uint8 and dtype.kind != "f":
-            raise InputError(f"{path}: x must be uint8 or floating point, not {dtype}")
+        if dtype.kind not in "fiu" or dtype == np.uint64:
+            raise InputError(f"{path}: x must be uint8, floating point, or whole numbers up to int64, not {dtype}")
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if archive.getinfo("x.npy").file_size - file.tell() != size:
             raise InputError(f"{path}: x should take {size:,} bytes and does not; write the file anew")
-    return shape, "uint8" if dtype == np.uint8 else "float32"
+    return shape, "float32" if dtype.kind == "f" else "uint8" if dtype == np.uint8 else "int64"
 
 
 def _writer(path: Path, archive: zipfile.ZipFile, in_test: Array) -> Callable[[dict[str, ArrayWriter], Report], int]:
@@ -139,10 +139,13 @@ def _writer(path: Path, archive: zipfile.ZipFile, in_test: Array) -> Callable[[d
 
 
 def _parts(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:
-    """A few rows at a time, with the number of the first: as bytes, or as float32."""
+    """A few rows at a time, with the number of the first: as bytes, as int64, or as float32."""
     with reading(path):
         for start, values in _rows(archive):
-            yield start, finite_float32(f"{path}: samples", values) if values.dtype.kind == "f" else values
+            if values.dtype.kind == "f":
+                yield start, finite_float32(f"{path}: samples", values)
+            else:
+                yield start, values if values.dtype == np.uint8 else values.astype(np.int64)
 
 
 def _rows(archive: zipfile.ZipFile) -> Iterator[tuple[int, Array]]:

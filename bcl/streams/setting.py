@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bcl.errors import InputError, unknown
 from bcl.streams.kinds import check_kinds
 
 SCENARIOS = ("task", "domain", "class")
+DTYPES = ("float32", "uint8", "int64")
+BOUNDARIES = ("given", "none", "drift")
+FIRST_COLUMNS = 8  # of a stream that says nothing of its classes
 
 
 @dataclass(frozen=True)
@@ -22,26 +25,35 @@ class Setting:
     scenario: str  # task: t is given when predicting; domain: one set of classes for all tasks; class: t is not given
     classes: tuple[tuple[int, ...], ...]  # the classes (columns of the logits) of each task
     shape: tuple[int, ...]  # shape of one sample
-    dtype: str = "float32"  # of a sample as it arrives and is stored: float32 or uint8
+    dtype: str = "float32"  # of a sample as it arrives and is stored: float32, uint8, or int64 (tokens)
     memory: int = 50  # slots per task that a learner may keep
     batch_size: int = 10  # samples that arrive at a time
     input_range: tuple[float, float] = (0.0, 1.0)  # what uint8's 0..255 are scaled to before the network sees them
     seed: int = 0  # of everything random in the learner
+    # Of tasks: given with every batch; none: one task that stays open until `end_task()`; drift: found in the loss.
+    boundaries: str = "given"
+    columns: int = 0  # of the logits, where there are more than classes: room for those to come
 
     def __post_init__(self) -> None:
         check_kinds(self)
+        if self.boundaries not in BOUNDARIES:
+            raise unknown("kind of boundaries", self.boundaries, BOUNDARIES)
         if self.scenario not in SCENARIOS:
             raise unknown("scenario", self.scenario, SCENARIOS)
-        if self.dtype not in ("float32", "uint8"):
-            raise unknown("sample type", self.dtype, ("float32", "uint8"))
-        if not self.classes or not all(self.classes):
+        if self.dtype not in DTYPES:
+            raise unknown("sample type", self.dtype, DTYPES)
+        if not self.classes or not (self.open or all(self.classes)):
             raise InputError("a setting needs at least one task, and each task at least one class")
         if self.memory < 1:
             raise InputError(f"memory must be at least 1 slot per task, not {self.memory}")
         if self.batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {self.batch_size}")
-        if min(min(row) for row in self.classes) < 0:
+        if min((c for row in self.classes for c in row), default=0) < 0:
             raise InputError("classes are numbered from 0")
+        if self.open and self.scenario != "class":
+            raise InputError("a stream without tasks is class-incremental: all classes so far may be answered")
+        if self.n_classes < 1:
+            raise InputError("a stream needs at least one column of logits")
 
     @property
     def tasks(self) -> int:
@@ -49,7 +61,40 @@ class Setting:
 
     @property
     def n_classes(self) -> int:
-        return 1 + max(max(row) for row in self.classes)
+        """Columns of the logits."""
+        return max(self.columns, 1 + max((c for row in self.classes for c in row), default=-1))
+
+    @property
+    def open(self) -> bool:
+        """Whether the stream tells of no tasks: they are stretches between boundaries, classes come as they like."""
+        return self.boundaries != "given"
+
+    @property
+    def slots(self) -> int:
+        """Slots in all: `memory` for every task, or, of a stream without tasks, for the whole of it."""
+        return self.memory if self.open else self.memory * self.tasks
+
+    def with_task(self, classes: Sequence[int] = ()) -> Setting:
+        """One task more."""
+        return self._with_rows((*self.classes, tuple(classes)))
+
+    def with_classes(self, t: int, classes: Sequence[int]) -> Setting:
+        """Further classes of task t."""
+        row = (*self.classes[t], *sorted({*classes} - {*self.classes[t]}))
+        return self._with_rows((*self.classes[:t], row, *self.classes[t + 1 :]))
+
+    def _with_rows(self, rows: tuple[tuple[int, ...], ...]) -> Setting:
+        """Where an open stream lacks columns it gets a power of two of them, so that this is seldom so."""
+        needed = 1 + max((c for row in rows for c in row), default=-1)
+        more = self.open and needed > self.n_classes
+        return replace(self, classes=rows, columns=1 << (needed - 1).bit_length() if more else self.columns)
+
+    def extends(self, other: Setting) -> bool:
+        """Whether this is the other, or the other with further classes or tasks."""
+        if replace(other, classes=self.classes, columns=self.columns) != self or self.n_classes < other.n_classes:
+            return False
+        rows = zip(self.classes, other.classes, strict=False)
+        return self.tasks >= other.tasks and all({*a} >= {*b} if self.open else a == b for a, b in rows)
 
     @classmethod
     def split(
@@ -80,3 +125,26 @@ class Setting:
         """Tasks that share one set of classes and differ in their inputs."""
         rows = (tuple(range(classes)),) * tasks
         return cls("domain", rows, tuple(shape), dtype=dtype, memory=memory, seed=seed)
+
+    @classmethod
+    def stream(
+        cls,
+        classes: int,
+        shape: Sequence[int],
+        *,
+        boundaries: str = "none",
+        dtype: str = "float32",
+        memory: int = 1000,
+        seed: int = 0,
+    ) -> Setting:
+        """A stream that tells of no tasks: `observe(x, y)`. `memory` is for all of it.
+
+        `classes`: columns of the logits to begin with; 0: not known. There will be more when they are needed.
+
+        >>> Setting.stream(10, shape=(64,)).slots
+        1000
+        """
+        columns = classes or FIRST_COLUMNS
+        return cls(
+            "class", ((),), tuple(shape), dtype=dtype, memory=memory, seed=seed, boundaries=boundaries, columns=columns
+        )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bcl.data.dataset import Array, Dataset
+from bcl.streams.rotation import rotate
 from bcl.streams.setting import Setting
 
 JOINT_ORDER = 3  # the purpose of the generator below; benchmark.py names the others
@@ -22,6 +23,8 @@ class TaskPlan:
     classes: Array  # the data set's class of each of the task's columns
     pixels: Array | None = None  # a permutation of the pixels
     test_from_train: bool = False
+    train_turn: Array | None = None  # degrees by which each image is turned, in the order of `train`
+    test_turn: Array | None = None
 
 
 class Stream:
@@ -42,12 +45,13 @@ class Stream:
 
     def train(self, t: int) -> tuple[Array, Array]:
         """The task's training samples, in order of arrival."""
-        return self._build(t, self.dataset.train_x, self.dataset.train_y, self.plans[t].train)
+        plan = self.plans[t]
+        return self._build(t, self.dataset.train_x, self.dataset.train_y, plan.train, plan.train_turn)
 
     def test(self, t: int) -> tuple[Array, Array]:
-        if self.plans[t].test_from_train:
-            return self._build(t, self.dataset.train_x, self.dataset.train_y, self.plans[t].test)
-        return self._build(t, self.dataset.test_x, self.dataset.test_y, self.plans[t].test)
+        data, plan = self.dataset, self.plans[t]
+        x, y = (data.train_x, data.train_y) if plan.test_from_train else (data.test_x, data.test_y)
+        return self._build(t, x, y, plan.test, plan.test_turn)
 
     def train_size(self, t: int) -> int:
         return len(self.plans[t].train)
@@ -66,7 +70,7 @@ class Stream:
         order = np.concatenate([shuffle.permutation(len(tasks)) for _ in range(epochs)])
         return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]), tasks, order
 
-    def _build(self, t: int, images: Array, labels: Array, index: Array) -> tuple[Array, Array]:
+    def _build(self, t: int, images: Array, labels: Array, index: Array, turn: Array | None) -> tuple[Array, Array]:
         plan = self.plans[t]
         # A memory-mapped set is read in its own order, which the disk likes, and then put in order of arrival.
         ascending = np.argsort(index, kind="stable")
@@ -74,6 +78,8 @@ class Stream:
         x[ascending] = images[index[ascending]]
         if plan.pixels is not None:
             x = x.reshape(len(x), -1)[:, plan.pixels].reshape(x.shape)
+        if turn is not None:
+            x = rotate(x, turn)
         column = np.full(max(int(labels.max()), int(plan.classes.max())) + 1, -1)
         column[plan.classes] = self.setting.classes[t]
         return x, column[labels[index]]

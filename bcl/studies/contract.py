@@ -61,13 +61,25 @@ def trial(learner: type[Learner], scenario: str) -> Trial:
 
 
 def learns(trial: Trial) -> None:
-    """A step changes the weights, and they stay finite."""
+    """A step changes the weights, and they stay finite; or, of a learner that keeps statistics, what it answers."""
     learner = trial.make(0)
+    if not learner.trains_network:
+        _hold(_answers_from_statistics(trial, learner), "what it answers has not changed, or its network has")
+        return
     before = [weight.detach().clone() for weight in learner.net.parameters()]
     after = list(trial.learnt(learner).net.parameters())
     _hold(all(bool(weight.isfinite().all()) for weight in after), "the weights are not finite")
     changed = any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
     _hold(changed, "no weight has changed")
+
+
+def _answers_from_statistics(trial: Trial, learner: Learner) -> bool:
+    (x, _, t), weights = trial.batches[0], [weight.detach().clone() for weight in learner.net.parameters()]
+    learner.enter(t)
+    before = learner.predict(x, t)
+    after = trial.learnt(learner).predict(x, t)
+    still = all(torch.equal(old, new) for old, new in zip(weights, learner.net.parameters(), strict=True))
+    return still and bool(after.isfinite().all()) and not torch.equal(before, after)
 
 
 def is_deterministic(trial: Trial) -> None:

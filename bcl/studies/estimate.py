@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bcl.data.sets import SETS
-from bcl.learners import method
-from bcl.streams import BENCHMARKS
+from bcl.learners import METHODS, method
+from bcl.learners.said import said
+from bcl.streams import BENCHMARKS, Benchmark
 from bcl.studies.plan import Planned
 
 # Seconds of a plain SGD step on ten samples: on one CPU thread, and on a GPU that several runs share.
 STEP = {"mlp": (0.0012, 0.0004), "resnet18-reduced": (0.03, 0.002), "resnet18-imagenet": (0.9, 0.012)}
+AT = {"resnet18-reduced": 32 * 32, "resnet18-imagenet": 224 * 224}  # the images that these were timed with, in pixels
 UNKNOWN = 4.0
 
 
@@ -33,22 +35,38 @@ class Estimate:
 
 
 def guess(one: Planned, device: str) -> float:
-    home = BENCHMARKS.get(one.line.benchmark)
+    home = BENCHMARKS.get(one.line.benchmark.partition("?")[0])
     if home is None:  # the user's own data
         return UNKNOWN * 60
     config = one.configs[0] if one.configs else None
     tasks = config.tasks if config else int(one.line.options.get("tasks") or home.learning_tasks)
     spec = SETS.get(home.dataset)
-    train, classes = (spec.train, spec.classes) if spec else (len((data := home.load()).train_y), len(data.classes))
+    train, classes, shape = (spec.train, spec.classes, spec.shape) if spec else _embedded(home)
     size = train if home.kind == "permuted" else train * home.classes_per_task / classes
     samples = config.samples if config else one.line.options.get("samples")
-    steps = tasks * min(size, samples or size) / home.batch_size
+    steps = tasks * min(size, samples or size) / (config.batch_size if config else home.batch_size)
     name = config.net if config else home.net
-    step = next((cost for net, cost in STEP.items() if name.startswith(net)), STEP["resnet18-reduced"])
-    return float(steps * step[device != "cpu"] * method(one.line.method).relative_cost)
+    net = next((net for net in STEP if name.startswith(net)), "resnet18-reduced")
+    step = STEP[net][device != "cpu"] * _size_factor(net, shape[-2] * shape[-1], device)
+    return float(steps * step * _relative_cost(one.line.method))
+
+
+def _embedded(home: Benchmark) -> tuple[int, int, tuple[int, ...]]:
+    data = home.load()
+    return len(data.train_y), len(data.classes), data.train_x.shape[1:]
+
+
+def _size_factor(net: str, pixels: int, device: str) -> float:
+    """A convolution costs as much as the image has pixels; on a GPU, which small images do not fill, less than that."""
+    ratio = pixels / AT.get(net, pixels)
+    return ratio if device == "cpu" else max(1.0, ratio) ** 0.5
+
+
+def _relative_cost(name: str) -> float:
+    return float(said(name)["relative_cost"] if name in METHODS else method(name).relative_cost)
 
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
     """Runs that take alike: all but the seed and the rates."""
-    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "net", "device", "part")
+    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "batch_size", "net", "device", "part")
     return tuple(config.get(name) for name in names)

@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError
+from bcl.errors import DamagedFileError, InputError, MissingDataError, UserError, unknown
 from bcl.runs.config import RunConfig
+from bcl.runs.presets import SET
 from bcl.runs.result import checksum
 from bcl.runs.store import RunStore
 from bcl.runs.yaml_text import read_yaml
@@ -19,6 +20,7 @@ from bcl.streams import benchmark as find_benchmark
 from bcl.studies.suite import Line, Suite
 
 RECORD = "suite.yaml"
+NAMED = 5  # methods that one line names
 HEAD = "# What `bcl suite run` was asked for, and the run of every cell; `bcl report` reads it.\n"
 
 
@@ -63,6 +65,33 @@ def place(suite: Suite, line: Line) -> str:
     if suite.name:
         return f"suite {suite.name}, {line.group}, {line.label}: "
     return f"{line.label}: " if len(suite.lines) > 1 else ""
+
+
+def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
+    """The lines of these methods, or with these labels; all of them where none is given."""
+    known = dict.fromkeys(name for one in planned for name in (one.line.method, one.line.label))
+    for name in methods:
+        if name not in known:
+            raise unknown("method of this suite", name, known)
+    return [one for one in planned if not methods or {one.line.method, one.line.label} & set(methods)]
+
+
+def where_values_come_from(planned: Sequence[Planned]) -> str:
+    """One line: the files of chosen hyper-parameters that are used, and which methods are at their defaults."""
+    methods: dict[str, list[str]] = {}
+    for one in planned:
+        for config in one.configs[:1]:
+            kinds = {source.partition(" (")[0] for source in config.sources.values()} or {"defaults"}
+            for kind in sorted(kinds):
+                named = methods.setdefault(kind, [])
+                named += [one.line.label] if one.line.label not in named else []
+    order = sorted(methods, key=lambda kind: (kind == "defaults", kind == SET, kind))
+    return "; ".join(f"{kind} ({_few(methods[kind], kind)})" for kind in order)
+
+
+def _few(names: Sequence[str], kind: str) -> str:
+    """The names, or their number; those at their defaults are always named."""
+    return ", ".join(names) if len(names) <= NAMED or kind == "defaults" else f"{len(names)} methods"
 
 
 def unique(planned: Sequence[Planned]) -> list[RunConfig]:

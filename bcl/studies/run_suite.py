@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -12,11 +13,14 @@ from bcl.errors import InputError, MissingDataError, UserError, unknown
 from bcl.runs.config import RunConfig
 from bcl.runs.execute import try_out
 from bcl.runs.options import Report, RunOptions
+from bcl.runs.presets import preset
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
+from bcl.streams import benchmark as find_benchmark
+from bcl.streams.benchmark import OWN
 from bcl.studies.estimate import Estimate
-from bcl.studies.plan import Planned, labels, place, plan, save_record, unique
+from bcl.studies.plan import Planned, labels, only, place, plan, save_record, unique, where_values_come_from
 from bcl.studies.status import finished
 from bcl.studies.suite import Suite
 
@@ -50,26 +54,33 @@ def run_suite(
     address: str | None = None,
     live: str = "",
     options: Mapping[str, Any] | None = None,
+    methods: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Outcome:
     """Run what is missing. A run that fails is recorded and the others go on.
 
-    `options` override those of every line. `live`: "tensorboard" draws curves while it runs.
+    `options` override those of every line. `methods` are run alone, while the record keeps the whole plan. `live`:
+    "tensorboard" draws curves while it runs.
     """
     _check(engine, address, live, save_every)
     store = RunStore(out)
-    planned = plan(suite, device, **(options or {}))
+    whole = plan(suite, device, **(options or {}))
+    planned = only(whole, methods)
     problems = {f"{one.line.group}, {one.line.label}": one.problem for one in planned if one.problem}
     if all(one.problem for one in planned):
         raise MissingDataError("; ".join(dict.fromkeys(problems.values())))
     _try_out(suite, planned, store)
+    _tell_untuned(planned)
     store.prepare()
     if suite.name:
-        save_record(store, suite, planned)
+        save_record(store, suite, whole)
+    log.info("hyper-parameters: %s", where_values_come_from(planned))
     estimate = Estimate(finished(planned, store))
     # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
     # line stay together, for those that can share a GPU.
-    configs = unique(sorted(planned, key=lambda one: -estimate.seconds(one, device)))
+    ordered = sorted(planned, key=lambda one: -estimate.seconds(one, device))
+    configs = unique(ordered)
+    guesses = {config.id: estimate.seconds(one, device) for one in ordered for config in one.configs}
     failures: list[tuple[str, str]] = []
 
     def fail(what: str, why: str) -> None:
@@ -93,7 +104,8 @@ def run_suite(
 
             results = ray_cluster.run_all(configs, store, how, address=address, workers=workers, on_failure=on_failure)
         else:
-            results = run_all(configs, store, how, workers=workers, on_failure=on_failure)
+            seconds = [guesses[config.id] for config in configs]
+            results = run_all(configs, store, how, workers=workers, on_failure=on_failure, seconds=seconds)
     order = {config.id: position for position, config in enumerate(unique(planned))}
     results.sort(key=lambda result: order[result["id"]])
     for result in results:
@@ -123,6 +135,21 @@ def _try_out(suite: Suite, planned: Sequence[Planned], store: RunStore) -> None:
                 try_out(one.configs[0])  # seeds make no difference
             except UserError as error:
                 raise InputError(f"{place(suite, one.line)}{error}") from error
+
+
+def _tell_untuned(planned: Sequence[Planned]) -> None:
+    """Own data: which methods run with values that were not chosen for them, and how to choose."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in planned:
+        name, method = one.line.benchmark, one.line.method
+        if name.startswith(OWN) and one.configs and not one.line.overrides:
+            scenario = one.configs[0].scenario
+            if not preset(name, scenario, find_benchmark(name).scenario, method):
+                found.setdefault((name, scenario), []).append(method)
+    for (name, scenario), methods in found.items():
+        names = list(dict.fromkeys(methods))
+        command = shlex.join(["bcl", "tune", name, *names, "--scenario", scenario])
+        log.info("not tuned for these data, hence on defaults: %s; to tune: %s", ", ".join(names), command)
 
 
 def _short(config: RunConfig) -> str:

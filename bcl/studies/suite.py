@@ -19,11 +19,12 @@ from bcl.studies.published import published
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
 RUNS = (
-    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "net", "set", "seeds"),
-    *("precision", "label", "group"),
+    *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
+    *("set", "seeds", "precision", "prequential", "label", "group"),
 )
-OPTIONS = ("scenario", "tasks", "samples", "memory", "net", "precision")  # RunConfig.resolve takes them by these names
-NUMBERS = ("tasks", "samples", "memory")  # those of them that are whole numbers: ACC can be drawn against them
+# RunConfig.resolve takes them by these names
+OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision", "prequential")
+NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
 
@@ -75,11 +76,25 @@ def one_block(
     if seeds * len(methods) > RUN_LIMIT:
         raise InputError(f"{seeds:,} seeds of {len(methods)} methods are more than {RUN_LIMIT:,} runs")
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    lines = (
-        Line(benchmark, name, benchmark, name, seeds, given, overrides or {}, first_seed)
-        for name in dict.fromkeys(methods)
-    )
+    values = {name: _own(name, overrides or {}, methods) for name in methods}
+    lines = (Line(benchmark, name, benchmark, name, seeds, given, own, first_seed) for name, own in values.items())
     return Suite("", benchmark, "", tuple(lines))
+
+
+def _own(method: str, overrides: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
+    """What is set for all methods, and what `method.name` sets for this one.
+
+    >>> _own("er", {"lr": 0.1, "er.lr": 0.2, "gem.lr": 0.3}, ["er", "gem"])
+    {'lr': 0.2}
+    """
+    found: dict[str, Any] = {}
+    for key in sorted(overrides, key=lambda key: "." in key):
+        whose, _, name = key.rpartition(".")
+        if whose and whose not in methods:
+            raise InputError(f"--set {key}: {whose} is not among the methods of this run ({', '.join(methods)})")
+        if whose in ("", method):
+            found[name] = overrides[key]
+    return found
 
 
 def packaged() -> list[str]:
@@ -211,12 +226,16 @@ def _values(value: Any, key: str, place: str) -> list[Any]:
 def _fits(value: Any, key: str) -> bool:
     if key in NUMBERS:
         return _is_count(value) or (key == "samples" and value is None)  # None: all there are
+    if key == "prequential":
+        return isinstance(value, bool)
     return isinstance(value, str) and (value in CHOICES[key] if key in CHOICES else bool(value))
 
 
 def _allowed(key: str) -> str:
     if key in NUMBERS:
         return "a whole number of at least 1"
+    if key == "prequential":
+        return "true or false"
     *others, last = CHOICES.get(key, ("the name of a network",))
     return f"{', '.join(others)} or {last}" if others else last
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError, unknown
+from bcl.errors import DamagedFileError, InputError, StorageError, unknown
 from bcl.learners import method as find_method
 from bcl.names import slug
 from bcl.processes import cores
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import exclusively
 from bcl.runs.options import RunOptions
+from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.runs.yaml_text import read_yaml
 from bcl.schedule.local import run_all
@@ -30,6 +32,7 @@ SEARCHES = ("grid", "optuna")
 TRIALS = 30  # of Optuna's, unless told otherwise
 FINAL_SEEDS = 10
 WIDENINGS = 4  # how many times a grid may grow
+A_WHILE = 30.0  # seconds of a trial: nobody knows, and all are taken to be as long
 
 
 def axes(method: str, own: Mapping[str, list[Any]] | None = None) -> Mapping[str, list[Any]]:
@@ -55,9 +58,20 @@ def read_grid(path: Path) -> dict[str, list[Any]]:
     return found
 
 
+class Round(NamedTuple):
+    """What a search wants to know next: how good these points are, with these seeds."""
+
+    points: Sequence[dict[str, Any]]
+    seeds: Sequence[int]
+
+
+Row = dict[str, Any]  # a trial: its values, the ACC and LA of its seeds, and their means
+Search = Generator[Round, list[Row], list[Row]]  # asks, is answered, and returns its rows, the best first
+
+
 def tune(
     benchmark: str,
-    method: str,
+    methods: Sequence[str],
     *,
     seeds: Sequence[int],
     out: Path,
@@ -68,59 +82,106 @@ def tune(
     grid: Mapping[str, list[Any]] | None = None,
     watch: Watch = unwatched,
     **options: Any,
-) -> list[dict[str, Any]]:
-    """Every trial with its mean ACC on the tuning tasks, the best first. What was computed before is read again.
+) -> dict[str, list[Row]]:
+    """Of every method its trials with their mean ACC on the tuning tasks, the best first. What was computed before is
+    read again. What the methods' searches want to know at a time is computed together.
 
     The best few of a search with few seeds are often apart by chance alone: the `finalists` best run again with
     FINAL_SEEDS seeds, and `best_finalist` decides among them.
     """
-    rows: list[dict[str, Any]] = []
-    values_to_try = axes(method, grid)
 
-    def evaluate(candidates: Sequence[dict[str, Any]], seeds: Sequence[int] = seeds) -> list[float]:
-        configs = [
-            RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options)
-            for values in candidates
-            for seed in seeds
-        ]
-        first = len(rows)
-        labels = [f"{method} trial {first + i // len(seeds) + 1} seed {c.seed}" for i, c in enumerate(configs)]
-        with watch(labels) as report:
-            results = run_all(configs, RunStore(out), RunOptions(resume=True, report=report), workers=workers)
-        for i, values in enumerate(candidates):
-            own = results[i * len(seeds) : (i + 1) * len(seeds)]
-            accuracies, learnt = [float(r["acc"]) for r in own], [r["la"] for r in own if r["la"] is not None]
-            row = {"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies}
-            rows.append({**row, "la": float(np.mean(learnt)) if learnt else None, "las": learnt})
-        return [row["acc"] for row in rows[first:]]
+    def evaluate(asked: Mapping[str, Round]) -> dict[str, list[Row]]:
+        configs, names = [], []
+        for method, (points, with_seeds) in asked.items():
+            for values, seed in product(points, with_seeds):
+                configs.append(RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options))
+                names.append(f"{method} {_short(values)} seed {seed}")
+        with watch(names) as report:
+            how, alike = RunOptions(resume=True, report=report), [A_WHILE] * len(configs)
+            results = iter(run_all(configs, RunStore(out), how, workers=workers, seconds=alike))
+        return {
+            method: [_row(values, [next(results) for _ in with_seeds]) for values in points]
+            for method, (points, with_seeds) in asked.items()
+        }
 
     if search not in SEARCHES:
         raise unknown("search", search, SEARCHES)
-    if search == "optuna":
-        from bcl.studies.optuna_search import search as sample
+    searches: dict[str, Search] = {}
+    for method in methods:
+        values = axes(method, grid)
+        if search == "grid":
+            searches[method] = _grid_search(method, values, trials, seeds, finalists)
+        else:
+            from bcl.studies.optuna_search import search as sample
 
-        name = f"optuna-{slug(method)}-{options.get('scenario')}-{options.get('memory')}-{len(seeds)}.journal"
-        at_once = max(1, (workers or cores()) // len(seeds))
-        earlier = sample(values_to_try, trials or TRIALS, evaluate, out / name, at_once)
-        rows += [{"values": values, "acc": acc, "accs": []} for values, acc in earlier]
-    else:
-        points = [dict(zip(values_to_try, point, strict=True)) for point in product(*values_to_try.values())]
-        evaluate(_some(points, trials))
-        if trials is None:
-            for further in beyond(method, rows):
-                evaluate(further)
-    ranked = sorted(rows, key=lambda row: -row["acc"])
-    if finalists:
-        rows = []
-        evaluate([row["values"] for row in ranked[:finalists]], range(FINAL_SEEDS))
-        for further in beyond(method, rows, ranked) if trials is None and search == "grid" else ():
-            evaluate(further, range(FINAL_SEEDS))
-        winner, again = best_finalist(rows), [row["values"] for row in rows]
-        rows.sort(key=lambda row: -row["acc"])
-        ranked = [winner, *(row for row in rows if row["values"] != winner["values"])] + [
-            row for row in ranked if row["values"] not in again
-        ]
-    return ranked
+            rows: list[Row] = []
+
+            def ask(points: Sequence[dict[str, Any]], method: str = method, rows: list[Row] = rows) -> list[float]:
+                rows += (answer := evaluate({method: Round(points, seeds)})[method])
+                return [row["acc"] for row in answer]
+
+            memory = options.get("memory_total") or options.get("memory")
+            name = f"optuna-{slug(method)}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
+            at_once = max(1, (workers or cores()) // len(seeds))
+            earlier = sample(values, trials or TRIALS, ask, out / name, at_once)
+            rows += [{"values": found, "acc": acc, "accs": []} for found, acc in earlier]
+            searches[method] = _finals(method, _ranked(rows), finalists, widen=False)
+    return _together(searches, evaluate)
+
+
+def _together(
+    searches: Mapping[str, Search], evaluate: Callable[[Mapping[str, Round]], dict[str, list[Row]]]
+) -> dict[str, list[Row]]:
+    """Answer what all searches ask at a time, until each has what it wants."""
+    found: dict[str, list[Row]] = {}
+    answers: dict[str, Any] = dict.fromkeys(searches)
+    while answers:
+        asked: dict[str, Round] = {}
+        for method, answer in answers.items():
+            try:
+                asked[method] = searches[method].send(answer)
+            except StopIteration as end:
+                found[method] = end.value
+        answers = evaluate(asked) if asked else {}
+    return {method: found[method] for method in searches}
+
+
+def _grid_search(
+    method: str, values: Mapping[str, list[Any]], trials: int | None, seeds: Sequence[int], finalists: int
+) -> Search:
+    """All points of the grid, or some; then beyond its edges; then the finals."""
+    points = [dict(zip(values, point, strict=True)) for point in product(*values.values())]
+    rows = list((yield Round(_some(points, trials), seeds)))
+    if trials is None:
+        for further in beyond(method, rows):
+            rows += yield Round(further, seeds)
+    return (yield from _finals(method, _ranked(rows), finalists, widen=trials is None))
+
+
+def _finals(method: str, ranked: list[Row], finalists: int, widen: bool) -> Search:
+    if not finalists:
+        return ranked
+    seeds = range(FINAL_SEEDS)
+    rows = list((yield Round([row["values"] for row in ranked[:finalists]], seeds)))
+    for further in beyond(method, rows, ranked) if widen else ():
+        rows += yield Round(further, seeds)
+    winner, again = best_finalist(rows), [row["values"] for row in rows]
+    others = [row for row in _ranked(rows) if row["values"] != winner["values"]]
+    return [winner, *others, *(row for row in ranked if row["values"] not in again)]
+
+
+def _row(values: dict[str, Any], results: Sequence[Result]) -> Row:
+    accuracies, learnt = [float(r["acc"]) for r in results], [r["la"] for r in results if r["la"] is not None]
+    row = {"values": values, "acc": float(np.mean(accuracies)), "accs": accuracies}
+    return {**row, "la": float(np.mean(learnt)) if learnt else None, "las": learnt}
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: -row["acc"])
+
+
+def _short(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def best_finalist(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -193,16 +254,38 @@ def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str
     return [candidates[i] for i in sorted(order[:trials])]
 
 
+def check_target(path: Path) -> None:
+    """Raise where the winner could not be saved, before anything is computed."""
+    if path.is_dir():
+        raise InputError(f"--save takes a file, and {path} is a directory")
+    _read_chosen(path)
+    probe = path.with_name(f".{path.name}.probe-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"bcl")
+        probe.unlink()
+    except OSError as error:
+        raise StorageError(f"cannot write to {path}: {error.strerror or error}; choose another --save FILE") from error
+
+
+def _read_chosen(path: Path) -> tuple[str, dict[str, Any]]:
+    """A file of chosen hyper-parameters: its text and its table. Both are empty where there is none."""
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        table = read_yaml(text) or {}
+        if not all(isinstance(inner, dict) for one in (table, *table.values()) for inner in one.values()):
+            raise TypeError
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise DamagedFileError(
+            f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
+        ) from error
+    return text, table
+
+
 def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: dict[str, Any]) -> None:
     """Enter the winner into a file of chosen hyper-parameters, and leave the rest of it as it is."""
     with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        try:
-            table = read_yaml(text) or {}
-            table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
-        except (ValueError, AttributeError, TypeError) as error:
-            raise DamagedFileError(
-                f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
-            ) from error
+        text, table = _read_chosen(path)
+        table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
         head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())

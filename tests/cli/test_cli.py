@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bcl.cli import main
+from bcl.studies import suite
 
 QUICK = ["--tasks", "2", "--samples", "40", "--workers", "1"]
 
@@ -250,7 +252,12 @@ def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
     assert json.loads(out)["runs"][0]["config"]["hyper"]["lr"] == 0.0123
 
 
-def test_demo_prints_a_table_and_writes_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_demo_prints_a_table_and_writes_a_page(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks of the ten: the others add nothing but time."""
+    shorter = partial(suite.one_block, options={"tasks": 2, "samples": 200})
+    monkeypatch.setattr(suite, "one_block", shorter)
     code, out, err = bcl(capsys, "demo", "--seeds", 1, "--out", tmp_path)
     assert code == 0
     assert "bcl-dual" in out

@@ -1,12 +1,8 @@
-"""`bcl data` and runs on real data: what BCL_TEST_DATA names, where it is set. And the commands of docs/own-data.md."""
+"""`bcl data` and runs on real data: what BCL_TEST_DATA names, where it is set."""
 
 import json
 import os
-import re
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +10,6 @@ from bcl.cli import main
 
 REAL = os.environ.get("BCL_TEST_DATA")
 needs_data = pytest.mark.skipif(not REAL, reason="BCL_TEST_DATA names no directory with real data")
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -33,7 +28,7 @@ def test_status_of_an_empty_cache(empty_cache, capsys):
     report = json.loads(say(capsys, "data", "status", "--json"))
     assert report["cache"] == str(empty_cache)
     names = [row["name"] for row in report["data"]]
-    assert names == ["mnist", "cifar10", "cifar100", "cub", "miniimagenet", "resnet18"]
+    assert names == ["mnist", "cifar10", "cifar100", "cub", "tiny-imagenet", "miniimagenet", "resnet18"]
     assert not any(row["present"] for row in report["data"])
     assert "bcl data import cub PATH" in next(row["hint"] for row in report["data"] if row["name"] == "cub")
     assert "missing" in say(capsys, "data", "status")
@@ -48,6 +43,8 @@ def test_the_list_of_benchmarks_says_what_is_missing(empty_cache, capsys):
         "split-miniimagenet": (17, 3, 5, 2_500, 500, 65, "task", "resnet18-reduced"),
         "split-cub": (17, 3, 10, 300, 290, 50, "task", "resnet18-imagenet"),
         "split-cifar10": (5, 5, 2, 9_500, 2_000, 100, "class", "resnet18-reduced-plain"),
+        "split-cifar100-10": (10, 10, 10, 4_750, 1_000, 200, "class", "resnet18-plain"),
+        "split-tiny-imagenet": (20, 20, 10, 4_750, 500, 100, "class", "resnet18-plain"),
     }
     keys = ("tasks", "tuning_tasks", "classes_per_task", "train_per_task", "test_per_task", "memory_per_task")
     for name, values in wanted.items():
@@ -118,25 +115,3 @@ def test_the_pretrained_network_knows_images(empty_cache, capsys):
             assert torch.equal(tensor, weights[name]), name
     assert nets[0].fc.weight.shape == (2, 512)
     assert not torch.equal(nets[0].fc.weight, nets[1].fc.weight)
-
-
-def test_the_commands_of_the_docs_work(tmp_path):
-    """Every block of docs/own-data.md, in order, in an empty directory."""
-    text = (DOCS / "own-data.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(python|bash)\n(.*?)```", text, re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["python", "bash", "bash", "python", "bash", "python", "bash"]
-    environment = {
-        **os.environ, "BCL_DATA": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }  # fmt: skip
-    for kind, block in blocks:
-        if kind == "python":
-            name = re.match(r"# (\w+\.py)", block)[1]
-            (tmp_path / name).write_text(block)
-            command = [sys.executable, name] if name == "make_example.py" else ["true"]
-        else:
-            command = ["bash", "-e", "-c", block]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{block}\n{done.stderr}"
-    assert len(list((tmp_path / "runs" / "photos").glob("*/result.json"))) == 4
-    assert done.stdout.count("[") == 2  # a row of accuracies after each of two tasks

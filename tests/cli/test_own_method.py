@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from same_process import Run, same_process
 
 from bcl.cli import main
 from bcl.errors import InputError, UnknownNameError
@@ -43,8 +45,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run_apart(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "bcl", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def run(here: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    with same_process(capfd) as found:
+        yield found
 
 
 @pytest.mark.usefixtures("here")
@@ -91,13 +99,24 @@ def test_it_is_part_of_suites_and_timed(capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(capsys.readouterr().out)["rows"][0]["method"] == "own_method_of_mine:Mine"
 
 
+def test_a_report_imports_no_method_that_a_store_names(here: Path, run: Run) -> None:
+    words = ["run", "split-digits", "own_method_of_mine:Mine", "--seed", "0", *QUICK, "--out", "store"]
+    assert run(*words).returncode == 0
+    (here / "own_method_of_mine.py").write_text("open('imported', 'w')")
+    sys.modules.pop("own_method_of_mine")
+    assert run("report", "store").returncode == 0
+    assert not (here / "imported").exists()
+    run(*words)
+    assert (here / "imported").exists(), "a run imports it: this test can tell"
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.usefixtures("here")
-def test_an_error_in_it_names_its_line(workers: str) -> None:
+def test_an_error_in_it_names_its_line(run: Run, workers: str) -> None:
     line = (
         "AttributeError: 'Stumbles' object has no attribute 'missing' (own_method_of_mine.py:13: return self.missing)"
     )
-    done = run("run", "split-digits", "own_method_of_mine:Stumbles", "--seeds", "2", *QUICK, "--workers", workers)
+    words = ["run", "split-digits", "own_method_of_mine:Stumbles", "--seeds", "2", *QUICK, "--workers", workers]
+    done = (run if workers == "1" else run_apart)(*words)
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
     assert line in first

@@ -10,6 +10,7 @@ from data_makers import (
     cub_files,
     folder_files,
     mini_files,
+    tiny_files,
     truth,
     write,
     write_idx,
@@ -114,6 +115,14 @@ def test_the_layout_of_cub(cache_root, tmp_path, container):
     parts = truth((3, 24, 24))
     import_set("cub", write(cub_files(parts), tmp_path / "cub", container))
     assert check("cub", parts, "CUB's own layout")["classes"] == ["001.ant", "002.bee", "003.cat"]
+
+
+@pytest.mark.parametrize("layout", ["list", "folders", "deep"])
+def test_tiny_imagenet_with_its_validation_images_as_the_test_set(cache_root, tmp_path, layout):
+    parts = truth((3, 64, 64))
+    container = "zip" if layout == "list" else "directory"
+    import_set("tiny-imagenet", write(tiny_files(parts, layout), tmp_path / "tiny", container))
+    assert check("tiny-imagenet", by_class(parts), "Tiny-ImageNet's own layout")["classes"] == list(CLASSES)
 
 
 @pytest.mark.parametrize("layout", ["csv", "parts", "flat"])

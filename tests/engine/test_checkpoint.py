@@ -65,7 +65,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_another_learner_is_refused(saved: Path) -> None:
-    other = learner(tasks=4)
+    other = learner(tasks=2)
     before = digest(other.state_dict())
     with pytest.raises(InputError, match="another learner"):
         bcl.load(other, saved)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -23,8 +27,11 @@ from bcl.runs.store import RunStore
 from bcl.streams import benchmark
 
 CONVOLVED = ("lwf", "icarl", "gem", "bcl-dual")  # what they keep beside the network: a copy, means, gradients, targets
-CHILD = """
-import json, sys
+# Loads what a run needs, once. For every line that it is given it starts the run in a process of its own, which prints
+# its number when it is under way; when that has ended, however it did, it prints its exit code.
+SERVER = """
+import json, os, sys
+import torch
 from bcl.runs.config import RunConfig
 from bcl.runs.claims import compute
 from bcl.runs.options import RunOptions
@@ -32,11 +39,18 @@ from bcl.runs.store import RunStore
 
 def stop(told=[]):
     if not told:
-        told.append(print("under way", flush=True))
+        told.append(print(os.getpid(), flush=True))
     return False
 
+torch.set_num_threads(1)
+config, store = RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2])
 options = RunOptions(resume=True, save_every=0.05, stop=stop)
-compute(RunConfig.from_json(json.loads(sys.argv[1])), RunStore(sys.argv[2]), options)
+for _ in sys.stdin:
+    child = os.fork()
+    if not child:
+        compute(config, store, options)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -44,25 +58,23 @@ def test_ten_kills_at_random_moments(tmp_path: Path) -> None:
     config = RunConfig.resolve("permuted-digits", "bcl-dual", 0, tasks=5)
     whole = compute(config, RunStore(tmp_path / "whole"))
     store, moments = RunStore(tmp_path / "killed"), random.Random(7)
-    words = [sys.executable, "-c", CHILD, json.dumps(config.to_json()), str(store.root)]
+    words = [sys.executable, "-c", SERVER, json.dumps(config.to_json()), str(store.root)]
     kills = went_on = 0
-    for _ in range(40):
-        checkpoint = store.directory(config) / "checkpoint.safetensors"
-        went_on += checkpoint.exists()
-        child = subprocess.Popen(words, stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"under way\n"
-        try:
-            child.wait(timeout=moments.uniform(0.0, 0.6))
-            assert child.returncode == 0
-            (store.directory(config) / "result.json").unlink()  # it got through: once more, from the start
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-            kills += 1
-        if kills == 10:
-            break
-    assert kills == 10
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        while kills < 10:
+            went_on += (store.directory(config) / "checkpoint.safetensors").exists()
+            server.stdin.write("\n")
+            child = int(server.stdout.readline())
+            if not select.select([server.stdout], [], [], moments.uniform(0.0, 0.6))[0]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            if code := int(server.stdout.readline()):
+                assert code == -signal.SIGKILL
+                kills += 1
+            else:
+                (store.directory(config) / "result.json").unlink()  # it got through: once more, from the start
     assert went_on >= 5, "the kills hit hardly any run under way: the test says nothing"
     result = compute(config, store, RunOptions(resume=True))
     assert result["accuracy_matrix"] == whole["accuracy_matrix"]

@@ -112,6 +112,24 @@ def cub_files(parts):
     }
 
 
+def tiny_files(parts, layout):
+    """Tiny-ImageNet: validation images in one folder with a list, or in a folder for each class."""
+    files, listing = {}, []
+    for split, (images, labels) in parts.items():
+        for i, (image, label) in enumerate(zip(images, labels, strict=True)):
+            c = CLASSES[label]
+            if split == "train":
+                files[f"tiny-imagenet-200/train/{c}/images/{c}_{i:02d}.png"] = png(image)
+                continue
+            path = {"list": "images", "folders": c, "deep": f"{c}/images"}[layout]
+            files[f"tiny-imagenet-200/val/{path}/val_{i:02d}.png"] = png(image)
+            listing.append(f"val_{i:02d}.png\t{c}\t0\t0\t9\t9")
+    if layout == "list":
+        files["tiny-imagenet-200/val/val_annotations.txt"] = "\n".join(listing).encode()
+    extra = {f"train/{c}/{c}_boxes.txt": b"0 0 9 9" for c in CLASSES} | {"test/images/test_0.png": b"no label"}
+    return files | {f"tiny-imagenet-200/{name}": data for name, data in extra.items()}
+
+
 def mini_files(images, layout):
     """Six images of each of three classes: `images[c][i]`. Class c of part c, as the few-shot split has it."""
     files = {}

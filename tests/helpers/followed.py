@@ -1,5 +1,7 @@
 """A learner and the slow transcription of its equations, taken through the same stream."""
 
+import dataclasses
+
 import torch
 from tiny import tiny_net, tiny_stream
 
@@ -24,6 +26,12 @@ def follow(name, naive, setting, net_name, h, values):
         reference.observe(x, y, t)
         same_net(learner, reference)
         yield learner, reference
+
+
+def pair(name, naive, hyper, setting, net_name, values):
+    """A learner and its transcription, which is told every hyper-parameter."""
+    net = tiny_net(net_name, setting)
+    return method(name)(net, setting, **values), naive(net, setting, **dataclasses.asdict(hyper(**values)))
 
 
 def same_net(learner, reference):

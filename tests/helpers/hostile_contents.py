@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import torch
-from data_makers import cifar_files, cub_files, idx_bytes, mini_files, png, truth, write, write_idx
+from data_makers import cifar_files, cub_files, idx_bytes, mini_files, png, tiny_files, truth, write, write_idx
 from hostile_archives import FIRST, FOLDER, cut
 
 from bcl.nets import ResNet18
@@ -187,6 +187,23 @@ def csv_lists_what_is_not_there(tmp):
     return "miniimagenet", write(files, tmp / "c", "directory"), "no nowhere.png"
 
 
+def tiny_imagenet_does_not_list_an_image(tmp):
+    files = tiny_files(truth((3, 64, 64)), "list")
+    files["tiny-imagenet-200/val/images/val_99.png"] = png(np.zeros((3, 64, 64), np.uint8))
+    return "tiny-imagenet", write(files, tmp / "c", "directory"), "val_99.png, which val_annotations.txt does not list"
+
+
+def tiny_imagenet_without_validation_images(tmp):
+    files = {name: data for name, data in tiny_files(truth((3, 64, 64)), "list").items() if "/val/" not in name}
+    return "tiny-imagenet", write(files, tmp / "c", "directory"), "has no val/images/"
+
+
+def tiny_imagenet_lists_no_class(tmp):
+    files = tiny_files(truth((3, 64, 64)), "list")
+    files["tiny-imagenet-200/val/val_annotations.txt"] += b"\nval_77.png"
+    return "tiny-imagenet", write(files, tmp / "c", "directory"), "line 7: not a file name and a class"
+
+
 def class_with_too_many_images(tmp):
     files = mini_files(np.zeros((3, 6, 3, 84, 84), np.uint8), "flat")
     files["bee/extra.png"] = png(np.zeros((3, 84, 84), np.uint8))
@@ -222,4 +239,7 @@ CASES = [
     cub_tables_differ,
     csv_lists_what_is_not_there,
     class_with_too_many_images,
+    tiny_imagenet_does_not_list_an_image,
+    tiny_imagenet_without_validation_images,
+    tiny_imagenet_lists_no_class,
 ]

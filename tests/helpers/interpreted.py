@@ -15,7 +15,8 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SERVER = """
 import importlib, json, sys, traceback
-import torch
+import bounds, torch
+bounds.watch()
 torch.set_num_threads(1)
 answers, sys.stdout = sys.stdout, sys.stderr
 for line in sys.stdin:

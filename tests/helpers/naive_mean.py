@@ -73,7 +73,9 @@ class NaiveMean(NaiveFinetune):
         else:
             logits = self.logits(batch) + self.logits(shown)
         loss = self.cross_entropy(batch, logits[: len(batch)])
-        if replay:
+        if replay and h.get("weigh") == "samples":
+            loss = self.cross_entropy(batch + replay, logits)
+        elif replay:
             loss = loss + self.cross_entropy(replay, logits[len(batch) :])
         if replay and past:
             loss = loss + h["distill_weight"] * self.divergence(replay, logits[len(batch) :])

@@ -149,7 +149,8 @@ class NaiveFTML(Reptile, NaiveER):
 class NaiveKDR(NaiveER):
     def begin(self, t):
         for s in self.begun:
-            for sample, z in zip(self.rings[s].items, self.logits(self.rings[s].items, training=False), strict=True):
+            items = self.rings[s].items
+            for sample, z in zip(items, self.past_answers(self.net, items), strict=True):
                 sample.target = {c: p.detach() for c, p in self.softened(z, self.classes(s)).items()}
         super().begin(t)
         self.old = self.net.copy()
@@ -157,6 +158,10 @@ class NaiveKDR(NaiveER):
         self.expert.value = {
             name: v.detach().clone().requires_grad_(name in self.net.parameters) for name, v in self.net.value.items()
         }
+
+    def past_answers(self, net, samples):
+        """By a copy: what batch norm sees leaves no trace."""
+        return net.copy().forward(self.inputs(samples), training=self.h["old_mode"] == "train")
 
     def softened(self, z, classes):
         whole = sum(torch.exp(z[c] / self.h["temperature"]) for c in classes)
@@ -173,7 +178,7 @@ class NaiveKDR(NaiveER):
             loss = self.divergence(taught, batch, current)
             loss = loss + self.h["distill_weight"] * self.divergence([s.target for s in replay], replay, replayed)
             if self.h["keep_on_new"]:
-                past = self.old.forward(self.inputs(batch), training=False)
+                past = self.past_answers(self.old, batch)
                 for head in self.old_heads(t):
                     for z_old, z in zip(past, current, strict=True):
                         kept = self.distance(self.softened(z_old, head), self.softened(z, head)) / len(batch)

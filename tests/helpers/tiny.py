@@ -41,6 +41,8 @@ class TinyConv(nn.Module):
 
 # Every method in every scenario that it learns in.
 METHODS_AND_SCENARIOS = [(name, scenario) for name in METHODS for scenario in method(name).scenarios]
+TRAINING = [name for name in METHODS if method(name).trains_network]  # not those that keep statistics
+TRAINING_AND_SCENARIOS = [(name, scenario) for name, scenario in METHODS_AND_SCENARIOS if name in TRAINING]
 SHAPES = {"mlp": (5,), "conv": (2, 5, 5)}
 NETS = {"mlp": TinyMLP, "conv": TinyConv}
 
@@ -49,6 +51,12 @@ def tiny_setting(net="mlp", scenario="task", *, memory=5, dtype="float32", input
     """Three tasks of 2, 3 and 2 classes; domain-incremental: three tasks with the same three classes."""
     classes = ((0, 1, 2),) * 3 if scenario == "domain" else ((0, 3), (1, 4, 6), (2, 5))
     return Setting(scenario, classes, SHAPES[net], dtype, memory, 4, input_range, seed)
+
+
+def image_setting(scenario):
+    """Bytes that are large enough to be cropped, for the network `conv`."""
+    classes = tiny_setting("conv", scenario).classes
+    return Setting(scenario, classes, (2, 16, 16), "uint8", 5, 4, (0.0, 1.0), 3)
 
 
 def tiny_net(net, setting, seed=0):

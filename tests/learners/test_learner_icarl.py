@@ -9,7 +9,7 @@ from torch import nn
 
 from bcl import ICaRL, Setting
 from bcl.errors import InputError
-from bcl.learners.icarl import NO_MEAN
+from bcl.learners.nearest_mean import NO_MEAN
 from bcl.ops.losses import HIDDEN
 
 DEFAULTS = {"lr": 0.1, "replay_batch": 128}

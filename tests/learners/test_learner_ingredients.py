@@ -39,6 +39,14 @@ def test_er_with_a_reservoir_follows_the_equations_of_er_with_a_reservoir(net, s
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
+def test_er_that_weighs_samples_alike_in_one_batch_norm(scenario):
+    """As Michel et al., 2024, and others run ER: one mean over a joint batch."""
+    values = {**RESERVOIR, "lr": 0.05, "replay_batch": 6, "weigh": "samples", "joint_forward": True}
+    steps = follow("er", NaiveMean, tiny_setting("conv", scenario), "conv", PLAIN | values, values)
+    assert len(list(steps)) == 11
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced"])
 @pytest.mark.parametrize("current", [True, False], ids=["all tasks", "earlier tasks"])
 def test_er_with_a_running_mean_is_bcl_mean_without_targets(memory, scenario, current):
@@ -55,9 +63,12 @@ def test_er_with_a_running_mean_is_bcl_mean_without_targets(memory, scenario, cu
     assert not torch.equal(replay.mean.net.fc.weight, replay.net.fc.weight)
 
 
-def test_augmented_rehearsal_is_the_same_in_both():
+@pytest.mark.parametrize("augment", ["crop+colour", "randaugment", "simclr"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_augmented_rehearsal_is_the_same_in_both(augment, optimizer):
     setting = Setting.split([[0, 1], [2, 3]], shape=(3, 16, 16), dtype="uint8", memory=8)
-    shared = {**RESERVOIR, "lr": 0.01, "replay_batch": 6, "repeats": 3, "augment": "crop+colour", "mean_decay": 0.5}
+    shared = {**RESERVOIR, "lr": 0.01, "replay_batch": 6, "repeats": 3, "augment": augment, "mean_decay": 0.5}
+    shared |= {"optimizer": optimizer, "clip": 1.0}
     learners = []
     for name, more in (("er", {"joint_forward": True}), ("bcl-mean", {"distill_weight": 0.0})):
         with torch.random.fork_rng(devices=[]):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tiny import (
-    METHODS_AND_SCENARIOS,
+    TRAINING_AND_SCENARIOS,
     TinyMLP,
     same_state,
     state,
@@ -109,7 +109,7 @@ def test_an_unknown_method_gets_the_names_of_the_known_ones():
 
 
 @pytest.mark.parametrize("width", [1, 2, 9])
-@pytest.mark.parametrize(("name", "scenario"), METHODS_AND_SCENARIOS)
+@pytest.mark.parametrize(("name", "scenario"), TRAINING_AND_SCENARIOS)
 def test_a_network_of_another_width_is_refused(name, scenario, width):
     """One logit would be taken for all classes; too many would never be noticed."""
     setting = tiny_setting(scenario=scenario)

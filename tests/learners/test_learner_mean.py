@@ -25,6 +25,7 @@ DEFAULTS = dataclasses.asdict(BCLMeanHyper())
         {"mean_decay": 0.5, "joint_forward": False, "replay_batch": 3},
         {"memory": "ring", "repeats": 2},
         {"memory": "ring", "replay_current": False},
+        {"weigh": "samples", "repeats": 2, "replay_batch": 4},
     ],
     ids=names,
 )

@@ -8,6 +8,9 @@ from naive_projected import NaiveAGEM, NaiveGEM
 from scipy.optimize import nnls
 from tiny import same_state, state, tiny_learner, tiny_setting, tiny_stream
 
+from bcl import Setting
+from bcl.learners import method
+from bcl.nets import MLP, ResNet18
 from bcl.ops.projections import nonnegative_qp, project_to_cone, project_to_halfspace
 from bcl.ops.updates import flatten, unflatten
 
@@ -27,6 +30,28 @@ def rings(steps, size):
 def test_gem(net, scenario, memory, values):
     setting = tiny_setting(net, scenario, memory=memory)
     rings(follow("gem", NaiveGEM, setting, net, GEM | values, values), memory)
+
+
+@pytest.mark.parametrize("at_once", [2, 8])
+@pytest.mark.parametrize("kind", ["mlp", "resnet"])
+def test_gem_takes_gradients_through_stacked_copies(kind, at_once, monkeypatch):
+    """As on a GPU. Batch norm's running statistics too are those of one pass after another."""
+    shape = (3, 8, 8)
+    setting = Setting.split([[0, 1], [2, 3], [4, 5], [6, 7]], shape=shape, memory=7)
+    draw, learners = torch.Generator().manual_seed(1), []
+    batches = [(torch.randn(5, *shape, generator=draw).double(), torch.randint(2, (5,), generator=draw)) for _ in "123"]
+    monkeypatch.setattr("bcl.learners.gem.AT_ONCE", at_once)
+    for stacked in (False, True):
+        monkeypatch.setattr("bcl.learners.gem.stacks", lambda _, stacked=stacked: stacked)
+        torch.manual_seed(0)
+        net = MLP(shape, 8, [9]) if kind == "mlp" else ResNet18(8, width=3)
+        learners.append(method("gem")(net, setting, lr=0.05).double())
+        for t in range(4):
+            learners[-1].enter(t)
+            for x, y in batches:
+                learners[-1].step(x, y + 2 * t, t)
+    for one, other in zip(*(learner.state_dict().values() for learner in learners), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("values", [{}, {"replay_batch": 3, "lr": 0.03}], ids=names)

@@ -10,7 +10,7 @@ from bcl import Setting
 from bcl.errors import InputError, UnknownNameError
 from bcl.nets import build
 
-WITHOUT_DATA = ("mlp", "resnet18-reduced", "resnet18-reduced-plain", "resnet18")
+WITHOUT_DATA = ("mlp", "resnet18-reduced", "resnet18-reduced-plain", "resnet18-plain", "resnet18")
 IMAGES = Setting.split([[0, 1], [2, 3, 4]], (3, 16, 16), seed=4)
 
 
@@ -45,6 +45,7 @@ def test_no_global_generator_moves(name, monkeypatch):
         ("mlp", ("body.0.weight", (128, 768)), 128),
         ("resnet18-reduced", ("conv1.weight", (20, 3, 3, 3)), 160),
         ("resnet18-reduced-plain", ("conv1.weight", (20, 3, 3, 3)), 160),
+        ("resnet18-plain", ("conv1.weight", (64, 3, 3, 3)), 512),
         ("resnet18", ("conv1.weight", (64, 3, 7, 7)), 512),
     ],
 )
@@ -55,7 +56,7 @@ def test_every_name_is_the_network_that_it_says(name, first, features):
     assert tuple(net.fc.weight.shape) == (5, features)
     assert net(torch.zeros(2, 3, 16, 16)).shape == (2, 5)
     if name != "mlp":
-        assert isinstance(net.maxpool, torch.nn.Identity) == (name == "resnet18-reduced-plain")
+        assert isinstance(net.maxpool, torch.nn.Identity) == name.endswith("-plain")
 
 
 def test_channels_come_from_the_setting():

@@ -87,6 +87,30 @@ def normed(conv: nn.Conv2d, x: Tensor, shortcut: Tensor | None, groups: tuple[in
         return [*results, conv_norm(conv, norm, x, shortcut, relu)]
 
 
+def check_stacked() -> None:
+    """Whole networks, their layers stacked: with the same weights in all of them, and with others in each."""
+    from bcl.nets import MLP, ResNet18
+
+    draw = torch.Generator().manual_seed(2)
+    for net, shape in ((MLP((3, 5, 5), 7, [40, 33]), (3, 5, 5)), (ResNet18(6, width=5), (3, 9, 9))):
+        x = torch.randn(3 * 4, *shape, generator=draw).to(DEVICE)
+        for others in (False, True):
+            compare(both(partial(stacked, net.to(DEVICE).train(), x, others)))
+
+
+def stacked(net: nn.Module, x: Tensor, others: bool) -> list[Tensor]:
+    """Three copies, each on its four samples: logits, gradients of each copy's weights, statistics of each."""
+    state = {n: w.detach().expand(3, *w.shape).requires_grad_() for n, w in net.named_parameters()}
+    if others:
+        by_layer = torch.linspace(0.5, 1.5, 3, device=DEVICE)
+        state = {n: (w * by_layer.view(3, *[1] * (w.dim() - 1))).detach().requires_grad_() for n, w in state.items()}
+    weights = list(state.values())
+    buffers = {n: b.expand(3, *b.shape).clone() for n, b in net.named_buffers()}
+    y = torch.func.functional_call(net, state | buffers, (x,))
+    w = torch.linspace(-1, 2, y.numel(), device=DEVICE).view_as(y)
+    return [y, *torch.autograd.grad((y * w).sum(), weights), *(b.double() for b in buffers.values())]
+
+
 def check_linear() -> None:
     for n, fan_in, fan_out, relu in [(7, 100, 40, True), (33, 20, 10, False), (1, 5, 70, True), (70, 65, 33, True)]:
         draw = torch.Generator().manual_seed(n)
@@ -222,7 +246,10 @@ def check_unusual_layers() -> None:
         compare(both(lambda pool=pool: [max_pool(pool, x)]))  # type: ignore[misc]
 
 
-CHECKS = ["exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number", "one_sample", "unusual_layers"]
+CHECKS = [
+    "exactness", "conv_norm", "linear", "max_pool", "network", "not_a_number", "one_sample", "stacked",
+    "unusual_layers",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -64,9 +64,9 @@ def test_files(result, tmp_path):
 
 
 def test_too_many_rows_get_one_figure(result):
-    many = from_results(result(config={"memory": memory}) for memory in range(1, 22))
+    many = from_results(result(config={"memory": memory}) for memory in range(1, 42))
     assert list(figures_of(many.groups[0], "")) == ["accuracy"]
-    few = from_results(result(config={"memory": memory}) for memory in range(1, 21))
+    few = from_results(result(config={"memory": memory}) for memory in range(1, 22))
     assert list(figures_of(few.groups[0], "")) == list(FIGURES)
 
 

@@ -8,6 +8,7 @@ import pytest
 from bcl.errors import InputError, StorageError
 from bcl.report.grouping import from_results
 from bcl.report.page import write_report as write_study
+from bcl.report.read import read_study
 
 
 def write_report(results, path, title=""):
@@ -25,9 +26,11 @@ class Checker(HTMLParser):
         self.open: list[str] = []
         self.scripts = 0
         self.ids: list[str] = []
+        self.attributes: set[str] = set()
 
     def handle_starttag(self, tag, attributes):
         self.scripts += tag == "script"
+        self.attributes |= {name for name, _ in attributes}
         self.ids += [value for name, value in attributes if name == "id"]
         for name, value in attributes:
             if name in ("src", "href", "xlink:href"):
@@ -61,7 +64,7 @@ def test_the_page_says_what_was_run(results, tmp_path):
     assert "81.00 ± 1.00" in leader
     (bound,) = re.findall(r'<tbody class="bound">.*?</tbody>', page, flags=re.DOTALL)
     assert "94.00 ± 1.00" in bound
-    assert bound.count(">–<") == 4  # FM, LA, anytime, p
+    assert bound.count(">–<") == 3  # FM, LA, p
     for run in results:
         assert run["command"] in page
     for fact in ("2.13.0", "a laptop", "lr <b>0.1</b>", "samples per task"):
@@ -81,6 +84,15 @@ def test_hostile_names_are_text(result, tmp_path):
     assert checker.scripts == 1  # the page's own
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_what_a_point_says_is_text(tmp_path, make_suite):
+    bad = "x' onpointermove='alert(1)"
+    lines = [{"method": "er", "shifts": [0.0], "settings": {bad: size}} for size in (1, 2)]
+    write_study(read_study(make_suite(tmp_path, lines, axis=bad)), tmp_path / "report.html")
+    page, checker = checked(tmp_path / "report.html")
+    assert "onpointermove" not in checker.attributes
+    assert "x&#39; onpointermove=&#39;alert(1) 2: 75.00 %" in page
 
 
 def test_one_seed_of_one_task(result, tmp_path):

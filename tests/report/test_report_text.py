@@ -48,11 +48,28 @@ def test_names_are_not_markup(result):
     assert "\\<script\\>a\\|b" in markdown([result("<script>a|b")])
 
 
+def test_tables_fit_80_columns_with_every_figure_and_every_benchmark_whole(result):
+    runs = [
+        result(method, seed, 5.0 * seed, benchmark=benchmark, config={"memory": size})
+        for benchmark in ("split-miniimagenet", "permuted-digits")
+        for method in ("bcl-dual-mir", "er")
+        for size in (5, 5000)
+        for seed in (0, 1)
+    ]
+    console = Console(width=80, file=io.StringIO())
+    console.print(table(from_results(runs)))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.strip() for line in lines if "·" in line] == ["permuted-digits · task", "split-miniimagenet · task"]
+    assert sum("77.50 ± 3.54" in line and line.rstrip().endswith("1.5 │") for line in lines) == 8
+    assert "".join(line.split("│")[1].strip() for line in lines if "│" in line).count("bcl-dual-mir") == 4
+
+
 def test_markdown_table(results):
     text = markdown(results)
     assert ("### split-digits · task\n\n| method | ACC ↑ | FM ↓ | LA ↑ | seeds | s/run |\n") in text
-    assert "| bcl-dual | **81.00 ± 1.00** | **20.00 ± 0.00** | **91.00 ± 1.00** | 3 | 1.5 |" in text
-    assert "| offline | 94.00 ± 1.00 | – | – | 3 | 1.5 |" in text
+    assert "| bcl-dual | **81.00 ± 1.00** | 20.00 ± 0.00 | **91.00 ± 1.00** | 3 | 1.5 |" in text
+    assert "| offline (defaults) | 94.00 ± 1.00 | – | – | 3 | 1.5 |" in text, "tuned, its lr would be 0.3"
 
 
 def test_csv_reads_back(results):

@@ -16,7 +16,7 @@ from bcl.runs.locks import Lock
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
 from bcl.schedule import gpu_processes
-from bcl.schedule.gpu_processes import expected_processes, measured_apart, on_gpu, processes_for
+from bcl.schedule.gpu_processes import evened, expected_processes, measured_apart, on_gpu, processes_for
 from bcl.schedule.group_size import Choice
 from bcl.schedule.workers import WorkerLost, in_processes
 
@@ -49,7 +49,8 @@ def test_how_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes_for(20) == 1
     monkeypatch.setattr(gpu_processes, "cores", lambda: 16)
     configs = [config(name, seed, "cuda") for seed in range(5) for name in ("er", "agem")]
-    assert expected_processes(configs, range(10)) == 2
+    assert expected_processes(configs, range(10)) == 1, "few runs are quickest side by side"
+    assert expected_processes(configs, range(10), workers=8) == 2
     assert expected_processes(configs, range(0, 10, 2)) == 1
     assert expected_processes(configs * 2, range(20)) == 4
 
@@ -83,7 +84,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) -> None:
     configs = [config(name, seed, "cuda") for seed in range(3) for name in ("er", "agem", "finetune")]
     store = RunStore(tmp_path)
-    list(on_gpu(configs, range(1, 9), store, RunOptions(), None))
+    list(on_gpu(configs, range(1, 9), store, RunOptions(), 8))
     assert paths == ["shared", ([[1, 4, 7], [2, 5, 8], [3, 6]], 3), "ended"]
     paths.clear()
     list(on_gpu(configs, range(9), store, RunOptions(), 2))
@@ -92,6 +93,41 @@ def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) ->
     list(on_gpu(configs, range(9), store, RunOptions(), 1))
     list(on_gpu(configs, [0, 3, 6], store, RunOptions(), None))
     assert paths == [list(range(9)), [0, 3, 6]], "in this process"
+
+
+def test_a_group_that_others_would_wait_for_is_cut(paths: list[Any], tmp_path: Path) -> None:
+    assert evened([[0], [1, 2], [3]], [1.0] * 4, 3) == [[1, 2], [0], [3]], "the longest first"
+    assert evened([[0, 1], [2], [3], [4]], [6.0, 6.0, 1.0, 1.0, 1.0], 3) == [[0], [1], [2], [3], [4]], (
+        "more than its share"
+    )
+    assert evened([[0, 1], [2, 3]], [1.0] * 4, 2) == [[0, 1], [2, 3]], "nothing to gain"
+    configs = [config(name, seed, "cuda") for name in ("er", "agem", "finetune") for seed in range(4)]
+    list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None, [9.0] * 4 + [1.0] * 8))
+    assert paths == ["shared", ([[0, 1], [2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], 3), "ended"]
+    paths.clear()
+    list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None))
+    assert paths[1] == ([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], 3), "nothing is known of them"
+
+
+def test_what_fails_by_a_shared_gpu_is_tried_again_by_itself(
+    paths: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def processes(_: Any, jobs: list[list[int]], store: Any, options: RunOptions, number: int) -> Iterator[Any]:
+        calls.append((jobs, options.resume, number))
+        for i in (i for job in jobs for i in job):
+            first = len(calls) == 1
+            lost = {0: WorkerLost("gone"), 5: RuntimeError("AcceleratorError: CUDA error: illegal")} if first else {}
+            yield i, lost.get(i, ValueError("its own fault") if i == 7 else "a result")
+
+    monkeypatch.setattr(gpu_processes, "in_processes", processes)
+    configs = [config(name, seed, "cuda") for name in ("er", "agem", "finetune") for seed in range(4)]
+    outcomes = list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None))
+    assert [call[0] for call in calls[1:]] == [[[0], [5]]]
+    assert calls[1][1:] == (True, 1)
+    assert sorted(i for i, _ in outcomes) == list(range(12)), "an outcome each"
+    assert [i for i, outcome in outcomes if outcome != "a result"] == [7]
 
 
 def test_more_runs_of_a_kind_than_five_are_measured(

@@ -20,8 +20,8 @@ SAME = ("acc", "fm", "la", "accuracy_matrix", "before", "steps", "weights_sha256
 
 
 def plan() -> list[RunConfig]:
-    """Two runs of many seconds, so that a node can die in the middle of one, and some shorter ones."""
-    longer = [RunConfig.resolve("permuted-digits", "bcl-dual", seed, tasks=8) for seed in (0, 1)]
+    """Two runs of some seconds, so that a node can die in the middle of one, and some shorter ones."""
+    longer = [RunConfig.resolve("permuted-digits", "bcl-dual", seed, tasks=4) for seed in (0, 1)]
     return longer + [RunConfig.resolve("split-digits", m, 0, samples=60) for m in ("finetune", "er", "bcl-dual")]
 
 
@@ -70,7 +70,7 @@ def test_a_node_that_dies_in_the_middle_changes_no_digit(
 
         thread = threading.Thread(target=strike, daemon=True)
         thread.start()
-        results = ray_engine.run_all(configs, store, RunOptions(resume=True, save_every=0.3), address=cluster.address)
+        results = ray_engine.run_all(configs, store, RunOptions(resume=True, save_every=0.1), address=cluster.address)
         over.set()
         thread.join()
         assert struck, "no run was under way on the second node"

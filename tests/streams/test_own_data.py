@@ -1,5 +1,6 @@
 """The user's own data: folders, arrays, Python; their own network; and what a run's name depends on."""
 
+import json
 import os
 import time
 
@@ -67,6 +68,28 @@ def test_every_scenario_learns_it(folder, tmp_path, capsys, scenario):
     assert capsys.readouterr().out.startswith('{"runs"')
 
 
+def test_own_data_say_what_is_not_tuned_and_how_to_tune(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["--seed", "0", "--samples", "4", "--device", "cpu", "--workers", "1", "--batch-size", "4"]
+    assert main(["run", "folder:photos?drift=9", "er", "finetune", *words]) == 0
+    said = capsys.readouterr().err
+    assert "on defaults: er, finetune; to tune: bcl tune 'folder:photos?drift=9' er finetune --scenario task" in said
+    os.makedirs("runs", exist_ok=True)
+    (tmp_path / "runs" / "hyper.yaml").write_text("'folder:photos': {task: {er: {lr: 0.05}}}")
+    assert main(["run", "folder:photos?drift=9", "er", "finetune", *words, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "on defaults: finetune; to tune" in said.err
+    runs = json.loads(said.out)["runs"]
+    assert [run["config"]["hyper"]["lr"] for run in runs if run["method"] == "er"] == [0.05]
+    assert {run["config"]["batch_size"] for run in runs} == {4}
+    assert {run["steps"] for run in runs} == {3}
+    assert all("--batch-size 4" in run["command"] for run in runs)
+    assert main(["run", "folder:photos", "finetune", *words, "--set", "lr=0.2"]) == 0
+    assert "on defaults" not in capsys.readouterr().err
+    assert main(["run", "split-digits", "finetune", *words]) == 0
+    assert "on defaults" not in capsys.readouterr().err
+
+
 def test_a_folder_is_read_once_and_again_when_it_changes(folder, monkeypatch):
     def run_id():
         return RunConfig.resolve(f"folder:{folder}", "er", 0).id
@@ -128,15 +151,61 @@ def test_names_that_lead_nowhere(cache_root, tmp_path, monkeypatch, name, says):
     assert says in str(error.value)
 
 
-def test_a_task_folder_without_test(folder):
+def test_a_missing_folder_is_named_with_its_task(folder):
     for path in (folder / "task_02" / "test" / "yak").iterdir():
         path.unlink()
-    with pytest.raises(InputError, match="class 'yak' has no test images"):
+    says = r"task 2 \(task_02\) has no test images of 'yak': .*/photos/task_02/test/yak/ is missing or empty"
+    with pytest.raises(InputError, match=says):
         benchmark(f"folder:{folder}")
     for path in (folder / "task_02" / "test" / "bee").iterdir():
         path.rename(folder / "task_02" / "test" / "yak" / path.name)
-    with pytest.raises(InputError, match="task 2 has no test samples of class 'bee'"):
+    with pytest.raises(InputError, match=r"task 2 \(task_02\) has no test images of 'bee': .*/task_02/test/bee/ is"):
         benchmark(f"folder:{folder}")
+    (folder / "task_10" / "train").rename(folder / "task_10" / "training")
+    for path in (folder / "task_10" / "test").rglob("*.png"):
+        path.unlink()
+    (folder / "task_02").rename(folder / ".hidden")
+    says = r"task 2 \(task_10\) has no train images: .*/photos/task_10/train/<class>/ is missing or empty"
+    with pytest.raises(InputError, match=says):
+        benchmark(f"folder:{folder}")
+
+
+@pytest.fixture
+def flat(cache_root, tmp_path):
+    """A folder without tasks. A pixel tells the class."""
+    for split, count in (("train", 6), ("test", 2)):
+        for c in ("fox", "ant", "cat", "bee", "elk"):
+            where = tmp_path / "flat" / split / c
+            where.mkdir(parents=True)
+            for i in range(count):
+                (where / f"{i}.png").write_bytes(png(np.full((3, 6, 5), 2 * ord(c[0]) + i, np.uint8)))
+    return tmp_path / "flat"
+
+
+def test_a_flat_folder_is_cut_into_tasks(flat):
+    home = benchmark(f"folder:{flat}?classes_per_task=2")
+    assert (home.learning_tasks, home.scenario) == (3, "task")
+    stream = home.stream(0)
+    assert stream.dataset.classes == ("ant", "bee", "cat", "elk", "fox")
+    assert stream.setting.classes == ((0, 1), (2, 3), (4,))
+    assert [stream.train_size(t) for t in range(3)] == [12, 12, 6]
+    assert set(stream.test(2)[0][:, 0, 0, 0].tolist()) == {2 * ord("f"), 2 * ord("f") + 1}
+    assert benchmark(f"folder:{flat}?classes_per_task=5&size=9").stream(0).setting.shape == (3, 9, 9)
+
+
+def test_a_flat_folder_that_cannot_be_cut(flat, folder):
+    with pytest.raises(InputError, match=r"and no tasks; folder:.*/flat\?classes_per_task=2 makes tasks"):
+        benchmark(f"folder:{flat}")
+    with pytest.raises(InputError, match=r"holds no train/<class>/\* and test/<class>/\*"):
+        benchmark(f"folder:{folder}?classes_per_task=2")
+    with pytest.raises(InputError, match="classes_per_task is a whole number from 1"):
+        benchmark(f"folder:{flat}?classes_per_task=0")
+    for path in (flat / "test" / "cat").iterdir():
+        path.unlink()
+    with pytest.raises(
+        InputError, match=r"task 2 \(task_2\) has no test images of 'cat': .*/flat/test/cat/ is missing"
+    ):
+        benchmark(f"folder:{flat}?classes_per_task=2")
 
 
 def test_any_iterable_in_python():

@@ -7,7 +7,7 @@ from bcl.data import cache
 from bcl.data.new_entry import NewEntry
 from bcl.streams import BENCHMARKS, SCENARIOS, benchmark
 
-CLASSES = {"mnist": 10, "cifar10": 10, "cifar100": 100, "cub": 200, "miniimagenet": 100}
+CLASSES = {"mnist": 10, "cifar10": 10, "cifar100": 100, "cub": 200, "miniimagenet": 100, "tiny-imagenet": 200}
 PER_CLASS = 40
 PAPER = [name for name, b in BENCHMARKS.items() if b.dataset in CLASSES]
 SPLIT = [name for name in PAPER if BENCHMARKS[name].kind == "split"]
@@ -48,7 +48,7 @@ def test_every_task_brings_its_own_classes(name):
         assert len(y) == 4 * home.classes_per_task
 
 
-@pytest.mark.parametrize("name", [name for name in SPLIT if name != "split-cifar10"])
+@pytest.mark.parametrize("name", [name for name in SPLIT if not BENCHMARKS[name].held_out])
 def test_no_seed_learns_a_class_that_any_seed_tunes_on(name):
     home = benchmark(name)
     tuned = {c for seed in range(4) for classes in classes_of(home.stream(seed, part="tune")) for c in classes}
@@ -81,6 +81,27 @@ def test_cifar10_is_tuned_on_the_samples_that_are_learnt_and_selected_on_the_oth
         assert not selected & learnt
         assert tuning.plans[t].test_from_train  # the test samples are never read
         assert len(learning.test(t)[1]) == 2 * 4
+
+
+@pytest.mark.parametrize(("name", "tasks"), [("split-cifar100-10", 10), ("split-tiny-imagenet", 20)])
+def test_the_protocol_of_class_incremental_learning_online(name, tasks):
+    home, number = benchmark(name), 10 * tasks
+    stream = home.stream(seed=1)
+    assert stream.setting.scenario == "class"
+    assert stream.setting.batch_size == 10
+    assert [len(classes) for classes in classes_of(stream)] == [10] * tasks
+    assert sorted(c for classes in classes_of(stream) for c in classes) == list(range(number))
+    assert classes_of(stream) != classes_of(home.stream(seed=2))
+    learnt, tuned = (
+        {tuple(x) for seed in (1, 2) for t in range(tasks) for x in of(seed, t)[0][:, 0, 0].tolist()}
+        for of in (
+            lambda seed, t: home.stream(seed).train(t),
+            lambda seed, t: home.stream(seed, part="tune").test(t),
+        )
+    )
+    assert len(learnt) == number * PER_CLASS * 0.95
+    assert len(tuned) == number * PER_CLASS * 0.05
+    assert not learnt & tuned
 
 
 def test_permuted_mnist_permutes_pixels_and_keeps_images():

@@ -184,3 +184,14 @@ def test_the_embedded_data_cannot_be_changed_by_one_who_uses_them():
     shared = benchmark("split-digits").stream(0).dataset
     with pytest.raises(ValueError, match="read-only"):
         shared.train_x[:] = 0
+
+
+def test_memory_may_be_given_in_total():
+    home = benchmark("split-digits")
+    assert home.stream(0, memory_total=45).setting == home.stream(0, memory=9).setting
+    assert home.stream(0, tasks=3, memory_total=45).setting.memory == 15
+    for total, says in ((47, "use 45 or 50 in total"), (3, "use 5 in total"), (0, "use 5 in total")):
+        with pytest.raises(InputError, match=f"5 tasks cannot share {total} slots evenly; {says}"):
+            home.stream(0, memory_total=total)
+    with pytest.raises(InputError, match="not both"):
+        home.stream(0, memory=9, memory_total=45)

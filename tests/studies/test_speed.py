@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
+from same_process import Run, same_process
 
 from bcl.cli import main
 from bcl.studies import speed as studies
@@ -18,13 +20,14 @@ from bcl.studies.speed import Speed, speed_alone
 SMALL = ["--benchmark", "permuted-digits", "--device", "cpu", "--repeats", "2", "--tasks", "2"]
 
 
-def speed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bcl", "speed", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    with same_process(capfd) as found:
+        yield found
 
 
-def test_a_row_per_method_and_progress_beside_it() -> None:
-    done = speed("er", "icarl", "bcl-dual", *SMALL, "--json")
+def test_a_row_per_method_and_progress_beside_it(run: Run) -> None:
+    done = run("speed", "er", "icarl", "bcl-dual", *SMALL, "--json")
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
     assert [row["method"] for row in content["rows"]] == ["er", "bcl-dual"]
@@ -34,8 +37,8 @@ def test_a_row_per_method_and_progress_beside_it() -> None:
     assert "icarl is left out" in done.stderr
 
 
-def test_a_table() -> None:
-    done = speed("finetune", *SMALL)
+def test_a_table(run: Run) -> None:
+    done = run("speed", "finetune", *SMALL)
     title, header, row = (line.split() for line in done.stdout.splitlines() if line.strip())
     assert title == ["permuted-digits,", "cpu,", "fp32"]
     assert header[:2] == ["method", "members"]
@@ -54,8 +57,8 @@ def test_a_table() -> None:
         (["er", "--precision", "fp8"], "fp8"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], said: str) -> None:
-    done = speed(*arguments)
+def test_bad_input_is_one_line(run: Run, arguments: list[str], said: str) -> None:
+    done = run("speed", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert said in done.stderr

@@ -11,6 +11,7 @@ import yaml
 from bcl.cli import main
 from bcl.errors import UserError
 from bcl.learners import method
+from bcl.runs.presets import preset
 from bcl.streams import benchmark
 from bcl.studies.published import published
 from bcl.studies.suite import load, packaged, parse
@@ -20,7 +21,16 @@ TWELVE = {"finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml", 
 
 def test_the_package_has_the_papers_tables() -> None:
     names = ["digits", "paper/figure2", "paper/table1", "paper/table2", "paper/table3", "paper/table4"]
-    assert packaged() == names
+    assert [name for name in packaged() if not name.startswith("beyond/")] == names
+
+
+@pytest.mark.parametrize("name", [name for name in packaged() if name.startswith("beyond/")])
+def test_what_the_suites_beyond_the_paper_ask_for_exists(name: str) -> None:
+    for line in load(name).lines:
+        chosen = preset(line.benchmark, "class", benchmark(line.benchmark).scenario, line.method)
+        method(line.method).Hyper.of({**chosen, **line.overrides})
+        if "memory_total" in line.options:
+            assert line.options["memory_total"] % benchmark(line.benchmark).learning_tasks == 0
 
 
 def test_table_1_is_twelve_methods_on_four_benchmarks_with_five_seeds() -> None:
@@ -132,7 +142,7 @@ def test_a_mistake_on_the_line(
 
 
 def test_an_unknown_suite_in_python() -> None:
-    with pytest.raises(UserError, match="known: digits"):
+    with pytest.raises(UserError, match=r"known: beyond/ablation, .*digits"):
         load("nothing-like-it")
 
 

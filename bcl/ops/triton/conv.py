@@ -3,6 +3,9 @@
 Activations and weights are channels-last. The three products of a convolution are one kernel each; the one that goes
 forward also takes the statistics that batch norm needs, or applies a batch norm whose statistics are known. Backward,
 layers of many channels are left to cuDNN, which is quicker there.
+
+Stacked: weights [layers, filters, channels, rows, columns] are as many layers, each with its own equal share of the
+batch, and every one of them is computed as if it were alone.
 """
 
 from __future__ import annotations
@@ -14,12 +17,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bcl.ops.triton import conv_library
 from bcl.ops.triton.launch import cdiv, launch
 from bcl.ops.triton.products import product
 from bcl.ops.triton.relu import rectified
 from bcl.ops.triton.statistics import combine_moments
-
-WIDE = 64  # a network of full width has a multiple of so many channels, a reduced one has not
 
 
 @triton.jit
@@ -37,15 +39,27 @@ def _patches(
     return tl.load(x + place, mask=there, other=0.0)
 
 
-@triton.jit(do_not_specialize=["n0", "n1", "H", "W", "P", "Q"])
+@triton.jit(do_not_specialize=["n0", "n1", "H", "W", "P", "Q", "w_step"])
 def _forward(
     x, w, y, moments, arrivals, mean, rstd, running_mean, running_var, weight, bias, shortcut,
-    n0, n1, H, W, P, Q, momentum, eps, SHORTCUT: tl.constexpr, RELU: tl.constexpr,
+    n0, n1, H, W, P, Q, momentum, eps, w_step, SHORTCUT: tl.constexpr, RELU: tl.constexpr,
     C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr,
-    TRAINING: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    TRAINING: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
     """y = conv(x, w). A tile of pixels lies within one of two groups of samples."""
     tile, column = tl.program_id(0), tl.program_id(1)
+    if STACKED:
+        layer = tl.program_id(2)
+        x += layer * (n0 * H * W * C)
+        w += layer * w_step
+        y += layer * (n0 * P * Q * K)
+        moments += layer * tl.num_programs(0) * 2 * K
+        arrivals += layer * tl.num_programs(1)
+        mean += layer * K
+        rstd += layer * K
+        running_mean += layer * K
+        running_var += layer * K
     tiles0 = tl.cdiv(n0 * P * Q, BM)
     second = tile >= tiles0
     end = (n0 + second * n1) * P * Q
@@ -90,14 +104,22 @@ def _forward(
         tl.store(y + place, out, mask=written)
 
 
-@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q"])
+@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q", "w_step"])
 def _to_input(
-    dy, w, dx, n, H, W, P, Q, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr,
-    PAD: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    dy, w, dx, n, H, W, P, Q, w_step, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr,
+    PAD: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the input. Pixels whose row and column leave the same remainders on division by the stride meet
     the same taps of the filter, and go together."""
-    class_h, class_v = tl.program_id(2) // STRIDE, tl.program_id(2) % STRIDE
+    kind = tl.program_id(2)
+    if STACKED:
+        layer = kind // (STRIDE * STRIDE)
+        kind = kind % (STRIDE * STRIDE)
+        dy += layer * (n * P * Q * K)
+        w += layer * w_step
+        dx += layer * (n * H * W * C)
+    class_h, class_v = kind // STRIDE, kind % STRIDE
     rows, columns = tl.cdiv(H, STRIDE), tl.cdiv(W, STRIDE)
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -127,11 +149,20 @@ def _to_input(
 @triton.jit(do_not_specialize=["n", "H", "W", "P", "Q", "chunk"])
 def _to_weight(
     dy, x, parts, dw, arrivals, n, H, W, P, Q, chunk, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr,
-    STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
+    STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the weights. The pixels are shared out; whoever is last adds the parts, in order."""
     split, splits = tl.program_id(2), tl.num_programs(2)
+    if STACKED:
+        splits = tl.cdiv(n * P * Q, chunk)
+        layer = split // splits
+        split = split % splits
+        dy += layer * (n * P * Q * K)
+        x += layer * (n * H * W * C)
+        parts += layer * splits * (K * C * R * R)
+        dw += layer * (K * C * R * R)
+        arrivals += layer * tl.num_programs(0) * tl.num_programs(1)
     k = tl.program_id(0) * BK + tl.arange(0, BK)
     co = tl.program_id(1) * BN + tl.arange(0, BN)
     end = tl.minimum(n * P * Q, (split + 1) * chunk)
@@ -168,7 +199,7 @@ def _to_weight(
 def _tiles(channels: int) -> dict[str, int]:
     """Where there are few channels there are many pixels, and large tiles; else smaller ones, and longer steps.
     Networks of full width have enough of both."""
-    if channels % WIDE == 0:
+    if channels % conv_library.WIDE == 0:
         sizes = 128, 64, 32
     else:
         sizes = (128, 32, 32) if channels <= 32 else (64, 32, 32) if channels <= 64 else (64, 32, 64)
@@ -183,8 +214,20 @@ def _options(bm: int, bn: int, bk: int) -> dict[str, int]:
     return {"BM": bm, "BN": bn, "BK": bk, "num_warps": 4, "num_stages": 3}
 
 
+def stack_of(w: Tensor) -> tuple[int, int]:
+    """How many layers are stacked in these weights, and how far apart they lie; one alone: 1, 0."""
+    return (len(w), w.stride(0)) if w.dim() == 5 else (1, 0)
+
+
+def filters(w: Tensor) -> Tensor:
+    """Weights as the kernels take them: channels-last, of every layer of a stack."""
+    if w.dim() == 4:
+        return channels_last(w)
+    return w if last(w[0]) else w.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
+
+
 def _shape(x: Tensor, w: Tensor, stride: int, pad: int) -> tuple[int, ...]:
-    h, v, r = x.shape[2], x.shape[3], w.shape[2]
+    h, v, r = x.shape[2], x.shape[3], w.shape[-1]
     return h, v, (h + 2 * pad - r) // stride + 1, (v + 2 * pad - r) // stride + 1
 
 
@@ -206,18 +249,20 @@ def forward_training(
     x: Tensor, w: Tensor, stride: int, pad: int, sizes: tuple[int, int], running: tuple[Tensor, Tensor],
     momentum: float, eps: float, arrivals: Tensor, precision: str,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """conv(x, w), and the mean and the inverse standard deviation of each channel in each of two groups of samples."""
-    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    """conv(x, w), and the mean and the inverse standard deviation of each channel in each of two groups of samples; or,
+    stacked, in the one group of each layer."""
+    (k, c, r, _), (h, v, p, q) = w.shape[-4:], _shape(x, w, stride, pad)
+    layers, step = stack_of(w)
     y = new(len(x), k, p, q, x)
-    mean, rstd = torch.empty(2, 2, k, device=x.device)
+    mean, rstd = torch.empty(2, layers + 1, k, device=x.device)  # of two groups, or of layers; and none is the last row
     tiles = _tiles(k)
     count = sum(cdiv(size * p * q, tiles["BM"]) for size in sizes)
-    moments = torch.empty(count, 2, k, device=x.device)
+    moments = torch.empty(layers * count, 2, k, device=x.device)
     launch(
-        _forward, (count, cdiv(k, tiles["BN"])),
-        x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps,
+        _forward, (count, cdiv(k, tiles["BN"]), layers),
+        x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps, step,
         SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=True,
-        PRECISION=precision, **tiles,
+        STACKED=w.dim() == 5, PRECISION=precision, **tiles,
     )  # fmt: skip
     return y, mean, rstd
 
@@ -233,8 +278,8 @@ def forward_evaluating(
     launch(
         _forward, (cdiv(len(x) * p * q, tiles["BM"]), cdiv(k, tiles["BN"])),
         x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, h, v, p, q, 0.0, eps,
-        SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=False,
-        PRECISION=precision, **tiles,
+        0, SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
+        TRAINING=False, STACKED=False, PRECISION=precision, **tiles,
     )  # fmt: skip
     return y
 
@@ -243,9 +288,9 @@ def backward(
     dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str, needed: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """The gradients of a convolution's input x and weights w, as needed."""
-    quicker = _quicker_by_library(w, stride, precision)
+    quicker = conv_library.is_quicker(w, stride, precision)
     library = needed[0] and quicker[0], needed[1] and quicker[1]
-    dx, dw = _backward_by_library(dy, x, w, stride, pad, library) if any(library) else (None, None)
+    dx, dw = conv_library.backward(dy, x, w, stride, pad, library) if any(library) else (None, None)
     if needed[0] and dx is None:
         dx = to_input(dy, w, x, stride, pad, precision)
     if needed[1] and dw is None:
@@ -253,58 +298,39 @@ def backward(
     return dx, dw
 
 
-def _quicker_by_library(w: Tensor, stride: int, precision: str) -> tuple[bool, bool]:
-    """Whether cuDNN's gradients of input and weights are the quicker ones, as bench/convolutions.py finds on an H200:
-    in networks of full width. In float32, where both are slower, its gradient of the input is not."""
-    if len(w) % WIDE or w.shape[1] % WIDE or w.shape[2] == 1 or precision == "bf16":
-        return False, False
-    return precision == "tf32", precision == "tf32" or stride == 1
-
-
-def _backward_by_library(
-    dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, needed: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """By cuDNN, which has to choose its way by shapes alone and to add in a fixed order: the same digits every time."""
-    settings = torch.backends.cudnn
-    before = settings.benchmark, settings.deterministic
-    settings.benchmark, settings.deterministic = False, True
-    try:
-        dx, dw, _ = torch.ops.aten.convolution_backward(
-            dy, x, w, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, [*needed, False]
-        )
-    finally:
-        settings.benchmark, settings.deterministic = before
-    return dx, None if dw is None else channels_last(dw)
-
-
 def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision: str) -> Tensor:
     """The gradient of a convolution's input x."""
-    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
+    (k, c, r, _), (h, v, p, q) = w.shape[-4:], _shape(x, w, stride, pad)
+    layers, step = stack_of(w)
+    n = len(x) // layers
     dx = new(len(x), c, h, v, x)
-    pixels = len(x) * cdiv(h, stride) * cdiv(v, stride)
+    pixels = n * cdiv(h, stride) * cdiv(v, stride)
     tiles = _tiles(c)
     launch(
-        _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), stride * stride),
-        dy, w, dx, len(x), h, v, p, q, C=c, K=k, R=r, STRIDE=stride, PAD=pad, PRECISION=precision, **tiles,
+        _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), layers * stride * stride),
+        dy, w, dx, n, h, v, p, q, step, C=c, K=k, R=r, STRIDE=stride, PAD=pad, STACKED=w.dim() == 5,
+        PRECISION=precision, **tiles,
     )  # fmt: skip
     return dx
 
 
 def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals: Tensor, precision: str) -> Tensor:
     """The gradient of a convolution's weights w."""
-    (k, c, r, _), (h, v, p, q) = w.shape, _shape(x, w, stride, pad)
-    dw = torch.empty_like(w)
+    (k, c, r, _), (h, v, p, q) = w.shape[-4:], _shape(x, w, stride, pad)
+    layers, _ = stack_of(w)
+    n, stacked = len(x) // layers, w.dim() == 5
+    dw = torch.empty(layers, k, r, r, c, device=w.device).permute(0, 1, 4, 2, 3) if stacked else torch.empty_like(w)
     tiles = _tiles_of_weights(c * r * r)
     grid = cdiv(c * r * r, tiles["BK"]), cdiv(k, tiles["BN"])
-    pixels = len(x) * p * q
+    pixels = n * p * q
     # More parts are shorter ones, but more to add at the end; and there are but so many places to run them at.
     splits = max(1, min(math.isqrt(pixels // 16), cdiv(264, grid[0] * grid[1])))
     chunk = cdiv(cdiv(pixels, splits), tiles["BM"]) * tiles["BM"]
     splits = cdiv(pixels, chunk)
-    parts = torch.empty(splits if splits > 1 else 0, k * c * r * r, device=x.device)
+    parts = torch.empty(layers * splits if splits > 1 else 0, k * c * r * r, device=x.device)
     launch(
-        _to_weight, (*grid, splits),
-        dy, x, parts, dw, arrivals, len(x), h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
-        PRECISION=precision, **tiles,
+        _to_weight, (*grid, layers * splits),
+        dy, x, parts, dw, arrivals, n, h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
+        STACKED=stacked, PRECISION=precision, **tiles,
     )  # fmt: skip
     return dw

@@ -54,9 +54,11 @@ class _ConvNorm(torch.autograd.Function):
 def conv_norm(
     layer: nn.Conv2d, batch_norm: nn.BatchNorm2d, x: Tensor, sizes: tuple[int, ...], shortcut: Tensor | None, relu: bool
 ) -> Tensor:
-    """relu(batch_norm(conv(x)) + shortcut), each of one or two groups of samples normalised by itself."""
+    """relu(batch_norm(conv(x)) + shortcut), each of one or two groups of samples normalised by itself.
+
+    Of stacked layers, whose weights and statistics have one dimension more, each works on its share of the samples."""
     running = batch_norm.running_mean, batch_norm.running_var
-    w, stride, pad = conv.channels_last(layer.weight), layer.stride[0], int(layer.padding[0])
+    w, stride, pad = conv.filters(layer.weight), layer.stride[0], int(layer.padding[0])
     if not x.is_contiguous():
         x = conv.channels_last(x)
     shortcut = None if shortcut is None else conv.channels_last(shortcut)

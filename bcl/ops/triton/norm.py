@@ -19,11 +19,20 @@ BLOCK = 2048  # elements of a program that goes through a batch element by eleme
 ROWS = 128  # pixels of a program that takes sums
 
 
-@triton.jit(do_not_specialize=["first", "total"])
+@triton.jit(do_not_specialize=["first", "total", "affine_step"])
 def _normalise(
-    x, shortcut, y, mean, rstd, weight, bias, first, total, SHORTCUT: tl.constexpr, RELU: tl.constexpr,
-    C: tl.constexpr, BLOCK: tl.constexpr,
+    x, shortcut, y, mean, rstd, weight, bias, first, total, step, affine_step, SHORTCUT: tl.constexpr,
+    RELU: tl.constexpr, STACKED: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    if STACKED:
+        layer = tl.program_id(1)
+        x += layer * step
+        shortcut += layer * step
+        y += layer * step
+        mean += layer * C
+        rstd += layer * C
+        weight += layer * affine_step
+        bias += layer * affine_step
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = e < total
     c = (e % C).to(tl.int32)
@@ -40,10 +49,22 @@ def _normalise(
 
 @triton.jit(do_not_specialize=["rows0", "rows1"])
 def _sums(
-    dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, rows0, rows1,
-    RELU: tl.constexpr, C: tl.constexpr, BC: tl.constexpr, ROWS: tl.constexpr,
+    dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, rows0, rows1, step,
+    RELU: tl.constexpr, STACKED: tl.constexpr, C: tl.constexpr, BC: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """sums[group, 0 and 1, channel]: of the gradient, and of the gradient times the normalised value."""
+    if STACKED:
+        layer = tl.program_id(2)
+        dy += layer * step
+        x += layer * step
+        y += layer * step
+        mean += layer * C
+        rstd += layer * C
+        parts += layer * tl.num_programs(0) * 2 * C
+        arrivals += layer * tl.num_programs(1)
+        sums += layer * 4 * C
+        dweight += layer * C
+        dbias += layer * C
     tile, channels = tl.program_id(0), tl.program_id(1) * BC + tl.arange(0, BC)
     known = channels < C
     tiles0 = tl.cdiv(rows0, ROWS)
@@ -87,11 +108,22 @@ def _sums(
         tl.store(dweight + channels, of_weight, mask=known)
 
 
-@triton.jit(do_not_specialize=["rows0", "rows1"])
+@triton.jit(do_not_specialize=["rows0", "rows1", "affine_step"])
 def _backward(
-    dy, x, y, dx, dshortcut, mean, rstd, weight, sums, rows0, rows1,
-    SHORTCUT: tl.constexpr, RELU: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr,
+    dy, x, y, dx, dshortcut, mean, rstd, weight, sums, rows0, rows1, step, affine_step,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr, STACKED: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    if STACKED:
+        layer = tl.program_id(1)
+        dy += layer * step
+        x += layer * step
+        y += layer * step
+        dx += layer * step
+        dshortcut += layer * step
+        mean += layer * C
+        rstd += layer * C
+        weight += layer * affine_step
+        sums += layer * 4 * C
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = e < (rows0 + rows1).to(tl.int64) * C
     c = (e % C).to(tl.int32)
@@ -115,12 +147,19 @@ def normalise(
 ) -> Tensor:
     """relu((x - mean) * rstd * weight + bias + shortcut); the first `first` samples are the first group."""
     y = new(*x.shape, x)
+    layers, apart = stack_of(weight)
+    each = x.numel() // layers
     launch(
-        _normalise, (cdiv(x.numel(), BLOCK),),
-        x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * x[0].numel(), x.numel(),
-        SHORTCUT=shortcut is not None, RELU=relu, C=x.shape[1], BLOCK=BLOCK, num_warps=4,
+        _normalise, (cdiv(each, BLOCK), layers),
+        x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * x[0].numel(), each, each, apart,
+        SHORTCUT=shortcut is not None, RELU=relu, STACKED=weight.dim() == 2, C=x.shape[1], BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return y
+
+
+def stack_of(weight: Tensor) -> tuple[int, int]:
+    """How many layers are stacked in these weights of channels, and how far apart they lie; one alone: 1, 0."""
+    return (len(weight), weight.stride(0)) if weight.dim() == 2 else (1, 0)
 
 
 def backward(
@@ -129,25 +168,23 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:  # fmt: skip
     """Gradients of x, weight, bias and shortcut."""
     channels, area = x.shape[1], x.shape[2] * x.shape[3]
-    rows = [n * area for n in sizes]
+    (layers, apart), stacked = stack_of(weight), weight.dim() == 2
+    each, rows = x.numel() // layers, [n * area for n in sizes]
     tiles = sum(cdiv(n, ROWS) for n in rows)
     block = min(32, power_of_2(channels))
-    parts = torch.empty(tiles, 2, channels, device=x.device)
-    sums, dweight, dbias = (
-        torch.empty(2, 2, channels, device=x.device),
-        torch.empty_like(weight),
-        torch.empty_like(weight),
-    )
+    parts = torch.empty(layers * tiles, 2, channels, device=x.device)
+    sums = torch.empty(layers, 2, 2, channels, device=x.device)
+    dweight, dbias = torch.empty(2, *weight.shape, device=x.device)
     launch(
-        _sums, (tiles, cdiv(channels, block)),
-        dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, *rows, RELU=relu,
+        _sums, (tiles, cdiv(channels, block), layers),
+        dy, x, y, mean, rstd, parts, arrivals, sums, dweight, dbias, *rows, each, RELU=relu, STACKED=stacked,
         C=channels, BC=block, ROWS=ROWS, num_warps=8,
     )  # fmt: skip
     dx = new(*x.shape, x)
     dshortcut = new(*x.shape, x) if shortcut else None
     launch(
-        _backward, (cdiv(x.numel(), BLOCK),),
-        dy, x, y, dx, dx if dshortcut is None else dshortcut, mean, rstd, weight, sums, *rows, SHORTCUT=shortcut,
-        RELU=relu, C=channels, BLOCK=BLOCK, num_warps=4,
+        _backward, (cdiv(each, BLOCK), layers),
+        dy, x, y, dx, dx if dshortcut is None else dshortcut, mean, rstd, weight, sums, *rows, each, apart,
+        SHORTCUT=shortcut, RELU=relu, STACKED=stacked, C=channels, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return dx, dweight, dbias, dshortcut

@@ -1,0 +1,128 @@
+"""Greedy sampler and dumb learner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import torch
+from torch import Tensor
+
+from bcl.learners.base import Learner
+from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.optimizer import Descent, Optimizer
+from bcl.learners.replay import check_views, check_width, keep, make_room, memory_of, view
+from bcl.memory import Samples
+from bcl.nets import FrozenCopy
+from bcl.ops.augment import KINDS
+from bcl.ops.losses import Loss, cross_entropy, gradients
+
+
+@hypers
+class Dumb(Descent):
+    lr: float = hyper(0.05, "highest learning rate", symbol="α", above=0)
+    lowest_lr: float = hyper(0.0005, "lowest learning rate", symbol="α_min", low=0)
+    epochs: int = hyper(32, "passes over the memory, each time from the first weights on", low=1)
+    train_batch: int = hyper(16, "samples per step", low=1)
+    cutmix: float = hyper(0.5, "share of the steps in which images are mixed; others are not", low=0, high=1)
+    augment: str = hyper("none", "random views of the stored images, new at every step", choices=KINDS)
+
+
+GDumbHyper = variant("GDumbHyper", Dumb, optimizer="momentum", weight_decay=1e-6, clip=10.0)
+
+
+class GDumb(Learner):
+    """GDumb (Prabhu et al., 2020): keep a balanced memory, and learn from nothing else.
+
+        M <- balanced(M, B_n)                                                       (a step; no weight moves)
+        when a task ends:  θ <- the first weights;   `epochs` times:  SGD with momentum over M, shuffled
+
+    It uses nothing of the stream but what is stored, so a continual learner that is not better than this has gained
+    nothing from what it saw. The rate is a tenth of α in the first epoch, then follows cosines of 1, 2, 4, 8 ... epochs
+    from α to α_min (Loshchilov & Hutter, 2017): an `epochs` that is a power of two ends at a low one; the authors take
+    256. In half of the steps a rectangle of every image comes from another one, and so does that share of its label
+    (CutMix; Yun et al., 2019).
+
+    Between two ends of tasks it answers as it did at the last one. The cost is that of training when a task ends; it
+    does not depend on how long the task was.
+
+    Deviations: the samples of a class are a uniform sample of those that came, not the first ones; the authors train
+    once, when the stream ends.
+    """
+
+    Hyper = GDumbHyper
+    reference = "Prabhu et al., 2020"
+    memory_kind = "as many of each class; the first weights"
+    cost = "none; when a task ends, `epochs` x 1 forward and backward on the memory"
+    needs_boundaries = "it learns from its memory when a task ends"
+    family, colour, marker, relative_cost = "bound", "#6b4c9a", "s", 6.0
+
+    def setup(self) -> None:
+        check_views(self.setting, self.hyper.augment)
+        self.memory = memory_of(self.setting, "balanced")
+        self.first = FrozenCopy(self.net)
+
+    def step_signature(self) -> Hashable:
+        return ()
+
+    def step(self, x: Tensor, y: Tensor, t: int) -> None:
+        keep(self, self.memory, x, y, t)
+
+    def begin_task(self, t: int) -> None:
+        super().begin_task(t)
+        check_width(self)
+        make_room(self, self.memory, t)
+
+    def end_task(self, t: int | None = None) -> int:
+        t = super().end_task(t)
+        h, stored = self.hyper, self.memory.filled()
+        self.net.load_state_dict(self.first.net.state_dict())
+        optimizer = Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)
+        for epoch in range(h.epochs):
+            order = self.random.choose(stored, int(stored.sum()))
+            for slots in order.split(h.train_batch):
+                if len(slots) > 1 or len(order) == 1:  # batch norm knows no batch of one
+                    loss = self.loss(self.memory.get(slots))
+                    optimizer.step(self.weights(), gradients(loss, self.weights()), self.rate(epoch))
+        return t
+
+    def boundary_passes(self) -> float:
+        """The memory as it is now, trained on after every task that has begun."""
+        seen = int(self.memory.get_buffer("seen").sum())
+        return float(self.hyper.epochs * int(self.memory.filled().sum()) * len(self.seen) / max(1, seen))
+
+    def rate(self, epoch: int) -> float:
+        """A warm start, then cosines of 1, 2, 4 ... epochs, each from the highest rate down."""
+        low, high = min(self.hyper.lowest_lr, self.hyper.lr), self.hyper.lr
+        if epoch == 0:
+            return float(0.1 * high)
+        length = 2 ** (epoch.bit_length() - 1)
+        return float(low + (high - low) * (1 + math.cos(math.pi * (epoch - length) / length)) / 2)
+
+    def loss(self, samples: Samples) -> Loss:
+        """Cross-entropy of views; where images are mixed, of both labels by their share of the pixels."""
+        x = view(self, samples.x)
+        if len(self.setting.shape) != 3 or self.uniform() >= self.hyper.cutmix:
+            return cross_entropy(self.logits(x, samples.task), samples.y)
+        everyone = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        other = self.random.choose(everyone, len(x))
+        rows, columns = self.rectangle()
+        x = x.clone()
+        x[:, :, rows, columns] = x[other][:, :, rows, columns]
+        share = x[0, 0, rows, columns].numel() / x[0, 0].numel()
+        raw = self.raw_logits(x)
+        own, theirs = (self.mask(raw, tasks) for tasks in (samples.task, samples.task[other]))
+        return (1 - share) * cross_entropy(own, samples.y) + share * cross_entropy(theirs, samples.y[other])
+
+    def rectangle(self) -> tuple[slice, slice]:
+        """Of a uniform share of the image, anywhere; what lies outside is cut off."""
+        side = math.sqrt(self.uniform())
+        return tuple(_stretch(size, side, self.uniform()) for size in self.setting.shape[1:])  # type: ignore[return-value]
+
+    def uniform(self) -> float:
+        return float(self.random.integers(1) % 2**24) / 2**24
+
+
+def _stretch(size: int, share: float, where: float) -> slice:
+    middle, half = int(where * size), int(size * share) // 2
+    return slice(max(0, middle - half), min(size, middle + half))

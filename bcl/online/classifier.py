@@ -1,0 +1,304 @@
+"""A classifier that learns from a stream, with scikit-learn's methods and river's."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bcl.engine import save as save_learner
+from bcl.engine.checkpoint import read
+from bcl.engine.evaluate import samples_at_a_time
+from bcl.engine.restore import restore
+from bcl.errors import InputError, unknown
+from bcl.learners import method as find_method
+from bcl.learners.base import Learner
+from bcl.learners.inputs import as_tensor
+from bcl.nets import Standardized
+from bcl.online import arrays
+from bcl.online.arrays import Array
+from bcl.online.labels import Labels
+from bcl.online.networks import Network, network_of, setting_of
+from bcl.online.one import OneByOne
+
+
+class OnlineClassifier(OneByOne):
+    """A network that learns from samples as they come, and forgets as little as its memory allows.
+
+    network: None, an MLP on standardised features for vectors, the reduced ResNet-18 for images [n, channels, height,
+        width]; the name of one (`bcl.nets.NETS`); a module; or a function that makes one from a `Setting`. Its last
+        linear layer gets further outputs when further classes come.
+    method: a name (`bcl list methods`), or a class.
+    memory: stored samples in all.
+    hyper: the method's hyper-parameters.
+    boundaries: "none", or "drift", for a method that needs them where nobody calls `end_task()`.
+    batch_size: samples per step.
+    epochs: passes of `fit`; `partial_fit` makes one.
+    random_state: of all that is random.
+
+    Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken. A label that
+    has not come yet has the probability 0.
+
+    >>> import numpy as np
+    >>> model = OnlineClassifier(memory=100)
+    >>> model.partial_fit([[0.0, 1.0], [1.0, 0.0]] * 20, ["left", "right"] * 20).predict([[1.0, 0.0]])
+    array(['right'], dtype='<U5')
+    >>> model.partial_fit([[2.0, 2.0]] * 20, ["far"] * 20).classes_.tolist()
+    ['far', 'left', 'right']
+    """
+
+    def __init__(
+        self,
+        network: Network = None,
+        method: str | type[Learner] = "er",
+        memory: int = 1000,
+        *,
+        hyper: Mapping[str, Any] | None = None,
+        boundaries: str = "none",
+        batch_size: int = 10,
+        epochs: int = 10,
+        device: str = "cpu",
+        random_state: Any = 0,
+    ):
+        self.network = network
+        self.method = method
+        self.memory = memory
+        self.hyper = hyper
+        self.boundaries = boundaries
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.device = device
+        self.random_state = random_state
+
+    # ---- learning --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Begin anew, and pass over the data `epochs` times in random orders."""
+        x, found = self._arrays(X, y, first=True)
+        self._begin(x, Labels(_distinct(found)))
+        self._name(X)
+        order = np.random.default_rng(self.learner_.setting.seed)
+        for _ in range(_whole("epochs", self.epochs)):
+            chosen = order.permutation(len(x))
+            self._learn(x[chosen], [found[i] for i in chosen])
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from samples in the order in which they come, each once. `classes`: those to come, where known."""
+        first = not self.__sklearn_is_fitted__()
+        x, found = self._arrays(X, y, first)
+        if first:
+            self._begin(x, Labels([] if classes is None else arrays.labels(classes)))
+            self._name(X)
+        self._learn(x, found)
+        return self
+
+    def end_task(self) -> None:
+        """A boundary is here: what a method does when a task ends, it does now."""
+        self._learnt().end_task()
+
+    def _learn(self, x: Array, found: Sequence[Any]) -> None:
+        learner, size = self.learner_, _whole("batch_size", self.batch_size)
+        with learner.lock:
+            samples = self._tensor(x)
+            for i in range(0, len(found), size):
+                batch = samples[i : i + size]
+                columns = torch.tensor(self.labels_.columns(found[i : i + size]))
+                if isinstance(learner.net, Standardized):
+                    learner.net.follow(batch)
+                learner.observe(batch, columns)
+                self.n_samples_seen_ += len(batch)
+
+    def _begin(self, x: Array, labels: Labels) -> None:
+        setting = setting_of(x, memory=self.memory, seed=_seed(self.random_state), boundaries=self.boundaries)
+        net, setting = network_of(self.network, setting)
+        kind = find_method(self.method) if isinstance(self.method, str) else self.method
+        self.learner_ = kind(net, setting, **(self.hyper or {})).to(self.device)
+        self.labels_, self.n_samples_seen_, self.n_features_in_ = labels, 0, int(x.shape[1])
+        self._begin_features()
+
+    # ---- answering -------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Array:
+        """The most probable label of each sample."""
+        self._learnt()
+        return self._answers(self._arrays(X)[0])[0]
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each label, in the order of `classes_`."""
+        self._learnt()
+        return self._answers(self._arrays(X)[0])[1]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of right answers."""
+        right = self.predict(X) == np.asarray(y)
+        return float(np.average(right, weights=sample_weight))
+
+    def _answers(self, x: Array) -> tuple[Array, Array]:
+        """Labels and probabilities, of one state of the learner."""
+        with self.learner_.lock:
+            samples, labels = self._tensor(x), self.labels_
+            parts = samples.split(samples_at_a_time(samples.shape[1:]))
+            logits = torch.cat([self.learner_.predict(part)[:, labels.order] for part in parts])
+            probabilities = torch.softmax(logits.double(), 1).cpu().numpy()
+            return labels.classes[probabilities.argmax(1)], probabilities
+
+    @property
+    def classes_(self) -> Array:
+        """The labels so far, in their order."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("classes_: nothing has been learnt yet")
+        return self.labels_.classes
+
+    def _learnt(self) -> Learner:
+        if not self.__sklearn_is_fitted__():
+            raise arrays.not_learnt(type(self).__name__)
+        return self.learner_
+
+    # ---- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file, whole or not at all: weights, memory, random numbers, labels."""
+        learner = self._learnt()
+        with learner.lock:
+            about = {
+                "parameters": {name: _plain(value) for name, value in self.get_params().items()},
+                "labels": self.labels_.to_json(),
+                "seen": self.n_samples_seen_,
+                "width": self.n_features_in_,
+                "names": self._names(),
+                **self._features_to_json(),
+            }
+            save_learner(learner, path, {"OnlineClassifier": about})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], network: Network = None) -> Self:
+        """What `save` wrote, to go on with. `network`: as it was given, if it was a module or a function."""
+        about = read(path)[1].get("OnlineClassifier")
+        if about is None:
+            raise InputError(f"{path} was not saved from an OnlineClassifier: use bcl.restore(path, network)")
+        parameters = dict(about["parameters"])
+        if network is None and parameters["network"] == GIVEN:
+            raise InputError(f"{path} was saved with a network of your own: load(path, network)")
+        model = cls(**{**parameters, "network": parameters["network"] if network is None else network})
+        model.learner_ = restore(path, lambda setting: network_of(model.network, setting)[0]).to(model.device)
+        model.labels_, model.n_samples_seen_ = Labels.from_json(about["labels"]), about["seen"]
+        model.n_features_in_ = about["width"]
+        if about["names"]:
+            model.feature_names_in_ = np.array(about["names"], dtype=object)
+        model._features_from_json(about)
+        return model
+
+    # ---- parameters, and what scikit-learn asks ---------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        del deep
+        return {name: getattr(self, name) for name in inspect.signature(OnlineClassifier).parameters}
+
+    def set_params(self, **values: Any) -> Self:
+        known = self.get_params()
+        for name, value in values.items():
+            if name not in known:
+                raise InputError(str(unknown("parameter", name, known)))
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(OnlineClassifier).parameters
+        changed = {
+            n: v for n, v in self.get_params().items() if v is not defaults[n].default and v != defaults[n].default
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learner_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(three_d_array=True),
+        )
+
+    # ---- checks ----------------------------------------------------------------------------------------------------
+
+    def _arrays(self, X: Any, y: Any = None, first: bool | None = None) -> tuple[Array, list[Any]]:
+        """Samples and, where something is to be learnt (`first`: for the first time), their labels."""
+        x = arrays.samples(X)
+        found = [] if first is None else arrays.labels(y, len(x))
+        if not first:
+            arrays.check_names(arrays.feature_names(X), self._names(), type(self).__name__)
+            if x.ndim == 2 and x.shape[1] != self.n_features_in_:
+                raise InputError(
+                    f"X has {x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                    "features as input"
+                )
+        return x, found
+
+    def _name(self, X: Any) -> None:
+        names = arrays.feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _names(self) -> list[str] | None:
+        return list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+
+    def _tensor(self, x: Array) -> Tensor:
+        learner = self.learner_
+        tensor = as_tensor("samples", x, learner.visible.device)
+        if learner.setting.dtype == "float32":
+            tensor = tensor.float()
+            if x.dtype.itemsize > 4 and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+                raise InputError("Input X contains infinity or a value too large for dtype('float32').")
+        return tensor
+
+
+GIVEN = "given"  # what a file says of a network that was a module or a function
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, type):
+        return f"{value.__module__}:{value.__qualname__}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return 0  # its numbers have been drawn
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.item() if isinstance(value, np.generic) else GIVEN
+
+
+def _distinct(labels: Sequence[Any]) -> list[Any]:
+    found = list(dict.fromkeys(labels))
+    try:
+        return sorted(found)
+    except TypeError:
+        return found
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+def _seed(random_state: Any) -> int:
+    """A number, or one that is drawn."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31 - 1))
+    return int(random_state)

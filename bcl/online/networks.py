@@ -1,0 +1,64 @@
+"""A network for the first samples of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from bcl.errors import InputError
+from bcl.nets import MLP, Standardized, build
+from bcl.streams import Setting
+
+Network = str | nn.Module | Callable[[Setting], nn.Module] | None
+
+
+def setting_of(x: NDArray[Any], **terms: Any) -> Setting:
+    """Images of bytes stay bytes; everything else becomes float32."""
+    bytes_ = x.dtype == np.uint8 and x.ndim == 4
+    return Setting.stream(0, x.shape[1:], dtype="uint8" if bytes_ else "float32", **terms)
+
+
+def network_of(network: Network, setting: Setting) -> tuple[nn.Module, Setting]:
+    """The network that was asked for, and the setting with as many columns as it has outputs.
+
+    None: an MLP on standardised features for vectors, the reduced ResNet-18 for images.
+    """
+    if isinstance(network, nn.Module):
+        net = deepcopy(network)  # the user's stays as it is
+    elif network in (None, "mlp") and not (network is None and _is_image(setting.shape)):
+        net = build("mlp", setting)
+        if setting.dtype == "float32" and isinstance(net, MLP):
+            net = Standardized(net, setting.shape)
+    elif network is None or isinstance(network, str):
+        net = build("resnet18-reduced" if network is None else network, setting)
+    else:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(setting.seed)
+            net = network(setting)
+    return net, replace(setting, columns=_outputs(net, setting))
+
+
+def _is_image(shape: tuple[int, ...]) -> bool:
+    if len(shape) == 3 and shape[-1] in (1, 3) and shape[0] not in (1, 3):
+        raise InputError(
+            f"images are [n, channels, height, width], and these are {list(shape)}: X.transpose(0, 3, 1, 2)"
+        )
+    return len(shape) == 3
+
+
+def _outputs(net: nn.Module, setting: Setting) -> int:
+    was_training = net.training
+    try:
+        with torch.no_grad():
+            shape = net.eval()(torch.zeros(2, *setting.shape)).shape
+    except RuntimeError as error:
+        raise InputError(f"{type(net).__name__} does not take samples of shape {setting.shape}: {error}") from None
+    net.train(was_training)
+    return int(shape[1])

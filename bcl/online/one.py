@@ -1,0 +1,142 @@
+"""Samples one by one, as dictionaries of features, the way river has them; and data frames of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bcl.errors import InputError
+from bcl.learners.base import Learner
+from bcl.learners.growing import adopt
+from bcl.nets import Standardized
+from bcl.online import arrays
+from bcl.online.arrays import Array
+from bcl.online.labels import Labels
+from bcl.online.networks import Network, network_of
+
+
+class OneByOne:
+    """`learn_one` and its kin. A feature has the place at which it first came; one that is missing is 0. Further
+    features make the first layer wider: of the MLP that was built here, not of a network of the user's."""
+
+    learner_: Learner
+    labels_: Labels
+    network: Network
+    n_features_in_: int
+    if TYPE_CHECKING:  # what a classifier has beside this
+
+        def partial_fit(self, X: Any, y: Any) -> Any: ...
+        def _begin(self, x: Array, labels: Labels) -> None: ...
+        def _learn(self, x: Array, found: Sequence[Any]) -> None: ...
+        def _answers(self, x: Array) -> tuple[Array, Array]: ...
+
+    def learn_one(self, x: Any, y: Hashable) -> None:
+        """Learn from one sample: a dictionary of features, or an array."""
+        self.learn_many([x], [y])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from a data frame, or from a list of samples, in this order. Features are known by their names."""
+        rows, names = _rows(X)
+        found = arrays.labels(y, len(rows))
+        if names is None:
+            self.partial_fit([np.asarray(row) for row in rows], found)
+            return
+        if not hasattr(self, "learner_"):
+            self._begin(np.zeros((1, len(names)), dtype=np.float32), Labels())
+        if not hasattr(self, "_places"):
+            raise InputError("this stream began with arrays: its features have no names")
+        self._widen(names)
+        self._learn(self._matrix(rows), found)
+
+    def predict_one(self, x: Any) -> Any:
+        """The most probable label; None before anything was learnt."""
+        if not hasattr(self, "learner_"):
+            return None
+        return self._answers(self._matrix(_rows([x])[0]))[0].tolist()[0]
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each label so far."""
+        if not hasattr(self, "learner_"):
+            return {}
+        probabilities = self._answers(self._matrix(_rows([x])[0]))[1][0].tolist()
+        return dict(zip(self.labels_.classes.tolist(), probabilities, strict=True))
+
+    def predict_many(self, X: Any) -> Any:
+        """Labels, as a series with the index of the data frame."""
+        answers: Sequence[Any] = [None] * len(X)
+        if hasattr(self, "learner_"):
+            answers = self._answers(self._matrix(_rows(X)[0]))[0].tolist()
+        return sys.modules["pandas"].Series(answers, index=X.index, dtype="object") if _is_frame(X) else answers
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Probabilities, as a data frame with a column for each label."""
+        known = hasattr(self, "learner_")
+        labels = self.labels_.classes.tolist() if known else []
+        answers = self._answers(self._matrix(_rows(X)[0]))[1] if known else np.zeros((len(X), 0))
+        if not _is_frame(X):
+            return [dict(zip(labels, row, strict=True)) for row in answers.tolist()]
+        return sys.modules["pandas"].DataFrame(answers, index=X.index, columns=labels)
+
+    # ---- features --------------------------------------------------------------------------------------------------
+
+    def _begin_features(self) -> None:
+        self._places: dict[Hashable, int] = {}
+
+    def _widen(self, names: Sequence[Hashable]) -> None:
+        """Give further features a place, the first layer as many inputs, and stored samples zeros there."""
+        places, learner = self._places, self.learner_
+        for name in names:
+            places.setdefault(name, len(places))
+        self.n_features_in_ = len(places)
+        (width,) = learner.setting.shape
+        if len(places) <= width:
+            return
+        wider = replace(learner.setting, shape=(max(len(places), 2 * width),))
+        if not isinstance(learner.net, Standardized):
+            new = ", ".join(map(str, list(places)[width:]))
+            raise InputError(
+                f"feature {new} is new, and the network takes {width}: give it all features from the start"
+            )
+        state = learner.state_dict()
+        learner.net, _ = network_of("mlp", wider)
+        learner.net.to(learner.visible.device)
+        adopt(learner, wider, state)
+
+    def _matrix(self, rows: Sequence[Any]) -> Array:
+        """Rows of features, by the places of their names."""
+        if not rows or not isinstance(rows[0], Mapping):
+            return arrays.samples([np.asarray(row) for row in rows])
+        places = self._places
+        matrix = np.zeros((len(rows), self.learner_.setting.shape[0]))
+        for number, row in enumerate(rows):
+            for name, value in row.items():
+                place = places.get(name)
+                if place is not None:
+                    try:
+                        matrix[number, place] = value
+                    except (TypeError, ValueError):
+                        raise InputError(f"feature {name!r} is {value!r}, not a number: encode it first") from None
+        return arrays.samples(matrix)
+
+    def _features_to_json(self) -> dict[str, Any]:
+        return {"features": Labels(self._places).to_json()}
+
+    def _features_from_json(self, about: Mapping[str, Any]) -> None:
+        self._places = {name: place for place, name in enumerate(Labels.from_json(about["features"]).column)}
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "index")
+
+
+def _rows(X: Any) -> tuple[list[Any], list[Hashable] | None]:
+    """Samples one by one, and the names of their features in an order that is always the same."""
+    rows = X.to_dict("records") if _is_frame(X) else list(X)
+    if not rows or not isinstance(rows[0], Mapping):
+        return rows, None
+    names = {name for row in rows for name in row}
+    return rows, sorted(names, key=lambda name: (str(type(name)), str(name)))

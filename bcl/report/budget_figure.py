@@ -1,0 +1,81 @@
+"""ACC against what it cost: passes per arriving sample, and bytes kept; a curve per method, a point per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.ticker import NullLocator
+
+from bcl.report.budget import MEBIBYTE, budget
+from bcl.report.chart import Chart
+from bcl.report.study import Group, Row
+from bcl.report.style import INK, colour, figure_style, line_style, marker
+
+WIDE, TALL = 7.6, 3.4
+AXES: dict[str, tuple[str, Callable[[float], float]]] = {
+    "passes": ("passes per arriving sample", lambda value: value),
+    "stored_bytes": ("kept beside the network, MiB", lambda value: value / MEBIBYTE),
+}
+
+
+def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
+    """Of each method, or what a suite calls it up to a comma, its rows in order of what they cost. The upper bound is
+    no rival."""
+    found: dict[str, list[tuple[float, Row]]] = {}
+    scale = AXES[axis][1]
+    for row in group.measured:
+        spent = budget(row)[axis]
+        if spent is not None and spent["mean"] > 0 and not row.is_upper_bound:
+            name = row.label.split(" (")[0].split(", ")[0]
+            found.setdefault(name, []).append((scale(spent["mean"]), row))
+    return {name: sorted(rows, key=lambda point: point[0]) for name, rows in found.items()}
+
+
+@figure_style()
+def draw(group: Group) -> Chart | None:
+    """Two panels; None where fewer than two rows say what they cost."""
+    found = points(group, "passes")
+    if sum(len(rows) for rows in found.values()) < 2:
+        return None
+    figure = Chart([rows[0][1] for rows in found.values()], list(found), figsize=(WIDE, TALL))
+    left, gap, right = 0.62, 0.35, 1.5
+    width = (WIDE - left - gap - right) / 2
+    for number, axis in enumerate(AXES):
+        place = ((left + number * (width + gap)) / WIDE, 0.5 / TALL, width / WIDE, (TALL - 0.62) / TALL)
+        axes = figure.add_axes(place)
+        _panel(axes, group, axis, legend=number == 1)
+        if number == 0:
+            axes.set_ylabel("ACC, %")
+        else:
+            axes.tick_params(labelleft=False)
+    low, high = (f(axes.get_ylim()[i] for axes in figure.axes) for i, f in ((0, min), (1, max)))
+    for axes in figure.axes:
+        axes.set_ylim(low, high)
+    figure.set_label(f"Final accuracy against passes and bytes on {group.name}")
+    return figure
+
+
+def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
+    for name, rows in points(group, axis).items():
+        axes.errorbar(
+            [at for at, _ in rows],
+            [row.mean() for _, row in rows],
+            yerr=[(row.measure("acc") or {"std": 0.0})["std"] for _, row in rows],
+            label=name,
+            color=colour(rows[0][1]),
+            linestyle=line_style(rows[0][1]) if axis == "passes" else "none",
+            marker=marker(rows[0][1]),
+            markersize=4.5,
+            capsize=2.5,
+            elinewidth=1.0,
+        )
+    values = [at for rows in points(group, axis).values() for at, _ in rows]
+    if values and max(values) / min(values) > 3:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel(AXES[axis][0])
+    axes.grid(axis="x", visible=False)
+    if legend:
+        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=1.6)

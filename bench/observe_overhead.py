@@ -1,0 +1,124 @@
+"""Time per mini-batch of experience replay, by `observe`, by `OnlineClassifier`, and by deep-river.
+
+    python bench/observe_overhead.py          # the record is bench/records/observe-overhead.txt
+
+ER on an MLP 784-128-128-128-10: ten samples arrive, 128 are drawn from a reservoir of 1,000, one forward and backward
+pass over all, one SGD step, the ten go into the reservoir. One thread. The bare loop is the same written down in torch
+and nothing else: no checks, no labels, no locks. All are timed in turn in one process, in seconds of the processor, so
+that a busy machine disturbs little, and the ratios of the medians to the bare loop are stated. deep-river is timed
+where it is installed.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import bcl
+from bcl.nets import MLP
+
+BATCH, REPLAY, SLOTS, LR, REPEATS = 10, 128, 1000, 0.1, 300
+Step = Callable[[torch.Tensor, torch.Tensor], object]
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return MLP((784,), 10)
+
+
+def bare() -> Step:
+    net = network()
+    weights = list(net.parameters())
+    memory_x, memory_y, seen = torch.zeros(SLOTS, 784), torch.zeros(SLOTS, dtype=torch.long), 0
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> None:
+        nonlocal seen
+        drawn = torch.randperm(min(seen, SLOTS))[:REPLAY]
+        logits = net(torch.cat([x, memory_x[drawn]]))
+        loss = cross_entropy(logits[:BATCH], y)
+        if len(drawn):
+            loss = loss + cross_entropy(logits[BATCH:], memory_y[drawn])
+        gradients = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            torch._foreach_add_(weights, gradients, alpha=-LR)
+        for i in range(BATCH):
+            slot = seen if seen < SLOTS else int(torch.randint(seen + 1, ()))
+            if slot < SLOTS:
+                memory_x[slot], memory_y[slot] = x[i], y[i]
+            seen += 1
+
+    return step
+
+
+def learner(setting: bcl.Setting) -> bcl.Learner:
+    hyper = {"memory": "reservoir", "replay_current": True}
+    return bcl.ER(network(), setting, lr=LR, replay_batch=REPLAY, **hyper)
+
+
+def ours() -> dict[str, Step]:
+    told = bcl.Setting.split([range(10)], (784,), scenario="class", memory=SLOTS)
+    engine, observed, free = learner(told), learner(told), learner(bcl.Setting.stream(10, (784,), memory=SLOTS))
+    engine.enter(0)
+    model = bcl.OnlineClassifier(network(), "er", SLOTS, hyper={"lr": LR, "replay_batch": REPLAY})
+    scaled = bcl.OnlineClassifier(None, "er", SLOTS, hyper={"lr": LR, "replay_batch": REPLAY})
+    return {
+        "step, as the engine calls it": lambda x, y: engine.step(x, y, 0),
+        "observe(x, y, t)": lambda x, y: observed.observe(x, y, 0),
+        "observe(x, y), no tasks": free.observe,
+        "OnlineClassifier.partial_fit": lambda x, y: model.partial_fit(x.numpy(), y.numpy()),
+        "the same, standardising": lambda x, y: scaled.partial_fit(x.numpy(), y.numpy()),
+    }
+
+
+def deep_river() -> dict[str, Step]:
+    """Its classifier learns a data frame in one step; it has no memory: a draw of ours is joined to the frame."""
+    try:
+        import pandas
+        from deep_river.classification import Classifier
+    except ImportError as error:
+        print(f"deep-river is not measured: {error}")
+        return {}
+
+    model = Classifier(network(), loss_fn="cross_entropy", optimizer_fn="sgd", lr=LR, is_feature_incremental=False)
+    names = [f"pixel{i}" for i in range(784)]
+    kept = torch.rand(SLOTS, 784), torch.randint(0, 10, (SLOTS,))
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> None:
+        drawn = torch.randperm(SLOTS)[:REPLAY]
+        frame = pandas.DataFrame(torch.cat([x, kept[0][drawn]]).numpy(), columns=names)
+        model.learn_many(frame, pandas.Series(torch.cat([y, kept[1][drawn]]).numpy()))
+
+    return {"deep-river learn_many, batch and draw": step}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    steps = {"bare loop": bare(), **ours(), **deep_river()}
+    draw = np.random.default_rng(0)
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for i in range(REPEATS + 120):  # until the memories are full nothing counts
+        x = torch.from_numpy(draw.normal(size=(BATCH, 784)).astype(np.float32))
+        y = torch.from_numpy(draw.integers(0, 10, BATCH))
+        for name, step in steps.items():
+            if i < REPEATS and name.startswith("deep-river"):  # a few dozen are enough
+                continue
+            start = time.process_time()
+            step(x, y)
+            if i >= 120:
+                taken[name].append(time.process_time() - start)
+    print(f"ER, MLP 784-128-128-128-10, batch {BATCH} + {REPLAY}, {SLOTS} slots, one thread, medians of {REPEATS}")
+    print(f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}")
+    base = statistics.median(taken["bare loop"])
+    for name, times in taken.items():
+        print(f"{name:38s} {statistics.median(times) * 1e3:7.2f} ms   ratio {statistics.median(times) / base:5.2f}")
+
+
+if __name__ == "__main__":
+    main()

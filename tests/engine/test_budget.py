@@ -1,0 +1,120 @@
+"""Passes and bytes: counted by hand, for every method, and without a trace."""
+
+import dataclasses
+
+import pytest
+import torch
+from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting
+
+from bcl import Setting
+from bcl.engine import budget, count_passes, stored_bytes
+from bcl.learners import METHODS, method
+from bcl.nets import build
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(budget, "_counted", {})
+
+
+BATCH, DRAW, TASKS = 4, 6, 3  # of the tiny setting, whose rings have five slots, and reservoirs fifteen
+RING, RESERVOIR = (BATCH + 5) / BATCH, (BATCH + DRAW) / BATCH
+
+
+def over_tasks(first, later):
+    return (first + (TASKS - 1) * later) / TASKS
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "forward", "backward"),
+    [
+        ("finetune", {}, 1, 1),
+        ("offline", {"epochs": 5}, 5, 5),
+        ("er", {}, over_tasks(1, RING), over_tasks(1, RING)),
+        ("er", {"memory": "reservoir", "replay_current": True, "replay_batch": DRAW}, RESERVOIR, RESERVOIR),
+        ("bcl-mean", {"replay_batch": DRAW, "repeats": 4}, 4 * RESERVOIR, 4 * RESERVOIR),
+        ("mkd", {"replay_batch": DRAW}, 2 * RESERVOIR, RESERVOIR),
+        ("cls-er", {"replay_batch": DRAW}, RESERVOIR + 3 * DRAW / BATCH, RESERVOIR + DRAW / BATCH),
+        ("ccl-dc", {"replay_batch": DRAW}, 4 * RESERVOIR, 4 * RESERVOIR),
+        ("lwf", {}, over_tasks(1, 2), 1),
+        ("agem", {}, (1 + RING + (BATCH + 10) / BATCH) / TASKS, None),  # no ring, one, two
+        ("er-mir", {"replay_batch": 2, "candidates": 3}, over_tasks(1, (BATCH + 2 * 3 + BATCH + 2) / BATCH), None),
+    ],
+)
+@pytest.mark.parametrize("net", ["mlp", "conv"])
+def test_passes_are_what_the_equations_say(net, name, values, forward, backward):
+    setting = tiny_setting(net)
+    counted = count_passes(method(name)(tiny_net(net, setting), setting, **values))
+    assert counted["forward"] == pytest.approx(forward, abs=0.001)
+    if backward is not None:
+        assert counted["backward"] == pytest.approx(backward, abs=0.001)
+
+
+def test_what_grows_with_the_tasks_is_averaged_over_them():
+    learner = tiny_learner("gem", "conv", margin=0.5)
+    rings = [0, 5, 10]  # the whole memory of each earlier task
+    expected = sum((BATCH + ring) / BATCH for ring in rings) / TASKS
+    assert count_passes(learner)["backward"] == pytest.approx(expected, rel=0.05)  # and the products of gradients
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_counted_without_a_trace(name):
+    learner = tiny_learner(name, "conv")
+    before, position = state(learner), (learner.task, learner.seen)
+    counted = count_passes(learner)
+    assert counted is not None
+    assert (counted["forward"] > 0) == (name != "gdumb")
+    assert same_state(before, state(learner))
+    assert (learner.task, learner.seen) == position
+
+
+def test_gdumb_counts_what_it_does_when_tasks_end():
+    learner = tiny_learner("gdumb", epochs=4)
+    for t in range(2):
+        x, y = torch.randn(10, 5), torch.tensor([learner.setting.classes[t][0]] * 10)
+        learner.observe(x, y, t)
+    stored = int(learner.memory.filled().sum())
+    assert count_passes(learner)["backward"] == pytest.approx(4 * stored * 2 / 20, abs=0.001)
+
+
+@pytest.mark.parametrize("name", ["er", "mkd", "bcl-dual", "ccl-dc"])
+def test_shapes_alone_give_the_same_count(name, monkeypatch):
+    """As on a GPU, where nothing is computed for it."""
+    setting = Setting.split([[0, 1], [2, 3]], shape=(3, 16, 16), dtype="uint8", memory=8)
+    learner = method(name)(build("resnet18-reduced", setting), setting)
+    counted = count_passes(learner)
+    assert counted["forward"] > 1
+    monkeypatch.setattr(budget, "_counted", {})
+    assert count_passes(learner.to("meta")) == counted
+
+
+def test_seeds_share_a_count():
+    counted = [count_passes(tiny_learner("er", seed=seed, net_seed=seed)) for seed in (1, 2)]
+    assert counted[0] == counted[1]
+    assert len(budget._counted) == 1
+    assert count_passes(tiny_learner("er", replay_batch=1)) != counted[0]
+    assert len(budget._counted) == 2
+
+
+def test_a_network_that_cannot_be_copied_is_not_counted():
+    learner = tiny_learner("finetune")
+    learner.net.register_buffer("own", torch.zeros(1), persistent=False)
+    type(learner.net).__deepcopy__ = lambda self, memo: 1 / 0
+    try:
+        assert count_passes(learner) is None
+    finally:
+        del type(learner.net).__deepcopy__
+
+
+def test_bytes_beside_the_network():
+    setting = tiny_setting("mlp", "task")
+    slots, sample = setting.memory * setting.tasks + 1, 5 * 4 + 8 + 8  # one slot takes what is dropped
+    plain = stored_bytes(method("er")(tiny_net("mlp", setting), setting))
+    assert plain["memory"] == slots * sample + 8 * setting.tasks  # and how many each ring has seen
+    network = sum(p.numel() * 4 for p in tiny_net("mlp", setting).parameters())
+    with_mean = stored_bytes(method("er")(tiny_net("mlp", setting), setting, mean_decay=0.9))
+    assert with_mean["memory"] == plain["memory"]
+    assert with_mean["models"] - plain["models"] == network + 4  # a copy, and its number of steps
+    adam = dataclasses.asdict(method("mkd").Hyper())["optimizer"]
+    assert adam == "adam"
+    assert stored_bytes(tiny_learner("mkd"))["models"] - plain["models"] == 3 * network + 4

@@ -1,0 +1,68 @@
+"""ACC against passes and bytes: figure, table and JSON, where results say them, and where they do not."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bcl.report import budget_figure
+from bcl.report.budget import budget_sheet
+from bcl.report.grouping import from_results
+from bcl.report.page import render, write_report
+from bcl.report.summary import as_json
+
+Made = Callable[..., dict[str, Any]]
+
+
+def spending(result: Made) -> list[dict[str, Any]]:
+    """er with 1, 2 and 4 repeats and bcl-mean, two seeds each; fine-tuning is of older code, which counted nothing."""
+    runs = [result("finetune", seed, -20.0) for seed in (0, 1)]
+    for repeats in (1, 2, 4):
+        config = {"hyper": {"lr": 0.1, "repeats": repeats}}
+        passes = {"forward": 7.5 * repeats, "backward": 6.0 * repeats}
+        stored = {"memory": 3 * 2**20, "models": 2**20}
+        more = {"config": config, "passes": passes, "stored_bytes": stored}
+        runs += [result("er", seed, seed + repeats, id=f"er-{repeats}-{seed}", **more) for seed in (0, 1)]
+    mean = {"passes": {"forward": 7.5, "backward": 7.5}, "stored_bytes": {"memory": 2**20, "models": 2**22}}
+    return runs + [result("bcl-mean", seed, 10.0 + seed, **mean) for seed in (0, 1)]
+
+
+def test_a_backward_pass_counts_as_two_forward_ones(result: Made) -> None:
+    lines = {(line["method"], line.get("variant")): line for line in as_json(spending(result))["summary"]}
+    assert lines["er", "repeats=2"]["passes"] == {"mean": (15 + 2 * 12) / 3, "std": 0.0}
+    assert lines["er", "repeats=2"]["stored_bytes"]["mean"] == 4 * 2**20
+    assert lines["bcl-mean", None]["passes"]["mean"] == 7.5
+    assert lines["finetune", None]["passes"] is None
+    assert lines["finetune", None]["stored_bytes"] is None
+
+
+def test_each_method_is_a_curve_in_order_of_its_cost(result: Made) -> None:
+    (group,) = from_results(spending(result)).groups
+    curves = budget_figure.points(group, "passes")
+    assert [at for at, _ in curves["er"]] == pytest.approx([6.5, 13.0, 26.0])
+    assert [row.mean() for _, row in curves["er"]] == [76.5, 77.5, 79.5]
+    assert curves.keys() == {"er", "bcl-mean"}
+    assert [at for at, _ in budget_figure.points(group, "stored_bytes")["bcl-mean"]] == [5.0]
+
+
+def test_the_page_has_the_figure_where_something_is_known(result: Made, results: list[dict[str, Any]]) -> None:
+    assert "Final accuracy against passes and bytes on split-digits" in render(from_results(spending(result)))
+    assert "Final accuracy against passes" not in render(from_results(results))
+    (group,) = from_results(results).groups
+    assert budget_figure.draw(group) is None
+
+
+def test_the_table_is_a_file_of_its_own(result: Made, results: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_report(from_results(spending(result)), tmp_path / "page.html", tmp_path / "tables")
+    rows = {row["method"]: row for row in csv.DictReader((tmp_path / "tables" / "budget.csv").open())}
+    assert float(rows["er (repeats=4)"]["passes"]) == 26.0
+    assert float(rows["er (repeats=4)"]["forward_passes"]) == 30.0
+    assert float(rows["bcl-mean"]["models_bytes"]) == 2**22
+    assert rows["finetune"]["passes"] == ""
+    assert budget_sheet(from_results(results)) is None
+    write_report(from_results(results), tmp_path / "page.html", tmp_path / "older")
+    assert not (tmp_path / "older" / "budget.csv").exists()
