@@ -9,6 +9,8 @@ from collections.abc import Iterable
 class UserError(Exception):
     """Something the user can put right; the message says how, on one line, whatever the names in it are made of."""
 
+    unclean = False  # whether a library is left in a state in which the process cannot end in the usual way
+
     def __str__(self) -> str:
         return "".join(c if c.isprintable() else "?" for c in " ".join(map(str, self.args)))
 

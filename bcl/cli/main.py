@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -101,13 +101,18 @@ def _outcome(words: list[str], debug: bool) -> int:
     except UserError as error:
         if debug:
             raise
-        return _fail(str(error), 2)
+        code = _fail(str(error), 2)
+        if error.unclean and sys.argv[1:] == words:
+            _leave(code)
+        return code
     except Exception as error:
         if is_of_an_outlet(error):
             deliver()
             return 1 if isinstance(error, BrokenPipeError) else _fail(f"{UNDELIVERED}: {error.strerror}", 1)
         if type(error).__name__ in ("Abort", "Stopped"):
             return _fail(_stopped(words), 128 + getattr(error, "signal", signal.SIGINT))
+        if not debug and isinstance(error, OSError) and error.filename is not None:
+            return _fail(f"{str(error.filename)[:200]}: {error.strerror}", 2)
         if not debug and hasattr(error, "exit_code"):
             return _usage(error, words)
         if not debug and authors_line(error):
@@ -152,6 +157,13 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: what Ray leaves behind when its cluster dies would crash it on its way out."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _stopped(words: list[str]) -> str:

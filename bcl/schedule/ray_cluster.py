@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bcl.errors import InputError, UserError, first_line
-from bcl.processes import cores
+from bcl.errors import UserError, first_line
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, Report, RunOptions
 from bcl.runs.result import Result
@@ -25,12 +23,11 @@ from bcl.schedule.gpu_groups import AT_ONCE, alike, pace_and_kind
 from bcl.schedule.group_size import split_evenly
 from bcl.schedule.local import OnFailure, Stopped, complete
 from bcl.schedule.queue import PATIENCE, Outcomes, Queue
+from bcl.schedule.ray_connection import AGAIN, BEAT, ClusterGone, Pulse, cluster
 from bcl.schedule.ray_task import Job, group_size, work
 
 RETRIES = 5  # other nodes that a run is tried on, should its node die
 SAVING = 60.0  # seconds in which tasks that are asked to stop write their checkpoints
-REACHING = 5.0  # seconds in which something must answer at an address
-AGAIN = "the same command goes on"
 
 
 class Board:
@@ -60,7 +57,7 @@ def run_all(
     store = RunStore(store.root.resolve())
 
     def outcomes(missing: Sequence[int]) -> Outcomes:
-        with _cluster(address, workers) as ray, _token(store) as token:
+        with cluster(address, workers) as ray, _token(store) as token:
             environment = {name: value for name, value in os.environ.items() if name.startswith("BCL_")}
             job = Job(str(store.root), token, str(Path.cwd()), environment, options.portable)
             yield from _schedule(ray, configs, missing, store, job, options.report)
@@ -83,12 +80,12 @@ def _schedule(
         runs = [(i, configs[i]) for i in indices]
         return task.options(name=configs[indices[0]].id, **needs).remote(job, runs, board)
 
-    queue = Queue([i for i in missing if configs[i].device == "cpu"], configs, store)
+    queue, pulse = Queue([i for i in missing if configs[i].device == "cpu"], configs, store), Pulse(ray)
     under_way: dict[Any, Sequence[int]] = {}
     indices: Sequence[int]
     try:
-        for indices in gpu_groups(ray, configs, [i for i in missing if configs[i].device != "cpu"], job):
-            under_way[submit(indices)] = indices
+        for group in gpu_groups(ray, configs, [i for i in missing if configs[i].device != "cpu"], job):
+            under_way[submit(group)] = group
         while under_way or queue.waiting:
             while (i := queue.take()) is not None:
                 under_way[submit([i])] = [i]
@@ -96,8 +93,10 @@ def _schedule(
                 time.sleep(PATIENCE)
                 continue
             ready, _ = ray.wait(list(under_way), timeout=0.5)
-            for index, (done, total) in ray.get(board.take.remote()).items():
-                report(index, done, total)
+            pulse.feel()
+            with contextlib.suppress(ray.exceptions.GetTimeoutError):
+                for index, (done, total) in ray.get(board.take.remote(), timeout=BEAT).items():
+                    report(index, done, total)
             for reference in ready:
                 indices = under_way.pop(reference)
                 for i, kind, content in _receive(ray, reference, indices):
@@ -119,9 +118,12 @@ def _schedule(
         with contextlib.suppress(KeyboardInterrupt, ray.exceptions.RayError):
             ray.wait(list(under_way), num_returns=len(under_way), timeout=SAVING) if under_way else None
         raise Stopped from None
-    except ray.exceptions.RayError as error:
+    except ClusterGone:
         under_way.clear()  # there is nobody to be told
-        raise UserError(f"the Ray cluster is gone: {first_line(error)}; what is done is kept, and {AGAIN}") from error
+        raise
+    except ray.exceptions.RayError as error:
+        under_way.clear()
+        raise ClusterGone(f"the Ray cluster is gone: {first_line(error)}; {AGAIN}") from error
     finally:
         for reference in under_way:
             ray.cancel(reference)
@@ -146,45 +148,6 @@ def _receive(ray: Any, reference: Any, indices: Sequence[int]) -> list[tuple[int
     except ray.exceptions.RayError as error:
         lost = UserError(f"Ray lost it, {RETRIES} times over: {first_line(error)}")
         return [(i, "failed", lost) for i in indices]
-
-
-@contextlib.contextmanager
-def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
-    """Ray, connected; a cluster of our own ends with us, one that was there stays."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-        import ray.exceptions
-        import ray.util.scheduling_strategies
-    except ImportError:
-        raise InputError("--engine ray needs Ray: pip install 'bcl[ray]'") from None
-    own = not ray.is_initialized()
-    if own:
-        if address not in (None, "auto", "local"):
-            _reach(str(address))
-        how = {"address": address} if address else {"num_cpus": workers or cores(), "include_dashboard": False}
-        try:
-            ray.init(log_to_driver=False, logging_level="ERROR", **how)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InputError(f"cannot connect to Ray at {address or 'this machine'}: {first_line(error)}") from error
-    try:
-        yield ray
-    finally:
-        if own:
-            ray.shutdown()
-
-
-def _reach(address: str) -> None:
-    """Refuse at once an address at which nothing listens: Ray would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        raise InputError(f"--address is HOST:PORT of a Ray cluster, or auto, not '{address}'")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHING).close()
-    except (OSError, OverflowError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise InputError(f"nothing answers at {address}: {reason}; `ray start --head` prints the address") from error
 
 
 @contextlib.contextmanager

@@ -26,14 +26,14 @@ def check_seed(seed: Any) -> None:
 
 def check_kinds(setting: Any) -> None:
     """Refuse a setting whose fields are not numbers, names and tuples of them."""
-    for name in ("scenario", "dtype"):
+    for name in ("scenario", "dtype", "boundaries"):
         if not isinstance(value := getattr(setting, name), str):
             raise InputError(f"{name} must be text, not {shown(value)}")
     if not _is_row(setting.classes, lambda row: _is_row(row, is_whole)):
         raise InputError(f"classes are a row of whole numbers for every task, not {shown(setting.classes)}")
     if not _is_row(setting.shape, lambda size: is_whole(size) and size >= 1):
         raise InputError(f"the shape of a sample is a row of numbers of at least 1, not {shown(setting.shape)}")
-    for name in ("memory", "batch_size"):
+    for name in ("memory", "batch_size", "columns"):
         if not is_whole(value := getattr(setting, name)):
             raise InputError(f"{name} must be a whole number, not {shown(value)}")
     if not _is_row(setting.input_range, _is_finite) or len(setting.input_range) != 2:

@@ -239,9 +239,10 @@ def stream(draw: Random) -> Give:
 def config(draw: Random) -> Give:
     words: dict[str, Any] = {"samples": 10, "tasks": 2}
     names = ("scenario", "tasks", "samples", "memory", "net", "part", "precision", "overrides")
-    words[draw.choice(names)] = draw.choice([value(draw), {"lr": value(draw)}, {draw.choice(TEXTS): 1}])
+    words[draw.choice(names[:-1])] = draw.choice([*NUMBERS, *TEXTS, None, True])  # what a suite's file can say
+    words[names[-1]] = draw.choice([None, {"lr": value(draw)}, {draw.choice(TEXTS): 1}])
     which = draw.choice(["er", "bcl-dual", draw.choice(TEXTS), "no:thing", "os:path", ":", "math:inf"])
-    return lambda: (RunConfig.resolve("split-digits", which, draw.choice([0, value(draw)]), **words).id, None)[1]
+    return lambda: (RunConfig.resolve("split-digits", which, draw.choice([0, *NUMBERS]), **words).id, None)[1]
 
 
 def samples(draw: Random) -> Give:

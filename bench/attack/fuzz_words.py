@@ -99,9 +99,9 @@ def case(draw: Random, where: Path) -> tuple[str, Callable[[], str | None]]:
             words += [draw.choice(OPTIONS), draw.choice(VALUES)]
         elif how < 0.75:
             words.append(draw.choice([*OPTIONS, *VALUES]))
-        elif how < 0.9:
+        elif how < 0.9 and words:
             words[draw.randrange(len(words))] = draw.choice(VALUES)
-        else:
+        elif words:
             del words[draw.randrange(len(words))]
     words = [*words[:1], *SMALL.get("".join(words[:1]), []), *words[1:]]
     return f"words {words!r:.400}", lambda: _given(words, where)
@@ -111,7 +111,8 @@ def _given(words: list[str], where: Path) -> str | None:
     from bcl.cli import main
 
     place = where / "words"
-    place.mkdir(exist_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
     (place / "own.yaml").write_text(
         "{seeds: 1, runs: [{benchmark: split-digits, method: finetune, tasks: 2, samples: 10}]}"
     )
@@ -119,7 +120,6 @@ def _given(words: list[str], where: Path) -> str | None:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(place), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(list(words))
-    shutil.rmtree(place, ignore_errors=True)
     if code not in (0, 1, 2):
         return f"exit code {code}: {err.getvalue()[-300:]}"
     said = [line for line in err.getvalue().splitlines() if line.startswith("bcl: ")]

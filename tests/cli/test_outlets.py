@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bcl.cli import main
+
 if not Path("/dev/full").exists():
     pytest.skip("this system has no /dev/full", allow_module_level=True)
 
@@ -51,3 +53,8 @@ def test_without_standard_output_a_run_is_done_all_the_same(end: str, code: int,
     done = shell(f"bcl {RUN.format('out')} {end}", tmp_path)
     assert done.returncode == code
     assert len(list(tmp_path.glob("out/*/result.json"))) == 1
+
+
+def test_a_name_that_no_file_can_have_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / ("x" * 300))]) == 2
+    assert capsys.readouterr().err.endswith(": File name too long\n")

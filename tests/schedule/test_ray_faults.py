@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from bcl.errors import InputError
 from bcl.runs.config import RunConfig
 from bcl.runs.options import RunOptions
 from bcl.runs.store import RunStore
-from bcl.schedule import ray_cluster, ray_task
+from bcl.schedule import ray_cluster, ray_connection, ray_task
 from bcl.schedule.gpu_groups import AT_ONCE
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'bcl[ray]'")
@@ -38,38 +38,41 @@ def silent_server() -> Any:
 
 def test_an_address_at_which_nothing_answers_is_refused_at_once() -> None:
     with silent_server() as port, pytest.raises(InputError, match=f"nothing answers at 127.0.0.1:{port}: .*ray start"):
-        ray_cluster._reach(f"127.0.0.1:{port}")
+        ray_connection.reach(f"127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("address", ["nonsense", "host", ":6379", "host:", "host:port", "ray://", "ray://host"])
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(InputError, match="--address is HOST:PORT"):
-        ray_cluster._reach(address)
+        ray_connection.reach(address)
 
 
-class Board:
-    """In the place of the actor that hears of progress: the first news of a run ends the token."""
-
-    def __init__(self, heard: Callable[[], None]):
-        self.put, self.heard = self, heard
-
-    def remote(self, *news: int) -> None:
-        self.heard()
+def silent() -> Any:
+    """In the place of the actor that hears of progress."""
+    return SimpleNamespace(put=SimpleNamespace(remote=lambda *_: None))
 
 
 def test_a_node_that_sees_the_token_go_saves_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, token, looks = RunConfig.resolve("split-digits", "er", 0, samples=60), tmp_path / ".shared-x", [0]
+
+    class Watched(ray_task.Gone):
+        """The token goes when the tenth step is about to begin."""
+
+        def __call__(self) -> bool:
+            looks[0] += 1
+            if looks[0] == 10:
+                token.unlink()
+            return super().__call__()
+
+    monkeypatch.setattr(ray_task, "Gone", Watched)
     monkeypatch.setattr(ray_task, "EVERY", 0.0)
-    config = RunConfig.resolve("split-digits", "er", 0, samples=60)
-    token = tmp_path / ".shared-x"
     token.write_text("")
     job = ray_task.Job(str(tmp_path), token.name, str(tmp_path), {}, RunOptions(resume=True))
     monkeypatch.chdir(tmp_path)
-    answers = ray_task.work(job, [(3, config)], Board(lambda: token.unlink(missing_ok=True)))
-    assert answers == [(3, "busy", None)]
-    store = RunStore(tmp_path)
-    assert store.state(config) == "stopped"
+    assert ray_task.work(job, [(3, config)], silent()) == [(3, "busy", None)]
+    assert RunStore(tmp_path).state(config) == "stopped"
     token.write_text("")
-    ((index, kind, _),) = ray_task.work(job, [(3, config)], Board(lambda: None))
+    ((index, kind, _),) = ray_task.work(job, [(3, config)], silent())
     assert (index, kind) == (3, "done")
     assert '"resumed"' in (tmp_path / "journal.jsonl").read_text()
 
@@ -106,61 +109,56 @@ def test_runs_for_gpus_go_in_groups_as_large_as_a_node_says() -> None:
     assert sorted(i for group in found for i in group) == list(range(len(configs)))
 
 
-def start(where: Path, *words: str) -> subprocess.Popen[str]:
+def start(where: Path, address: str) -> subprocess.Popen[str]:
     (where / "long.yaml").write_text(LONG)
     command = [sys.executable, "-m", "bcl", "suite", "run", "long.yaml", "--device", "cpu", "--engine", "ray"]
-    command += ["--out", "store", "--save-every", "0.3", "--workers", "1", *words]
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    command += ["--out", "store", "--address", address, "--save-every", "1000"]
+    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     return subprocess.Popen(command, cwd=where, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def wait_for_a_checkpoint(where: Path, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 120
-    while not list(where.glob("store/*/checkpoint.safetensors")):
+def wait_for(where: Path, event: str, process: subprocess.Popen[str]) -> None:
+    """Until a run has begun, or gone on."""
+    journal, end = where / "store" / "journal.jsonl", time.monotonic() + 120
+    while not journal.exists() or f'"{event}"' not in journal.read_text():
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < end
         time.sleep(0.1)
 
 
-def test_a_request_to_end_saves(tmp_path: Path) -> None:
-    process, journal = start(tmp_path, "--save-every", "1000"), tmp_path / "store" / "journal.jsonl"
-    end = time.monotonic() + 120
-    while not journal.exists() or '"started"' not in journal.read_text():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGTERM)
+def end_of(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
+    """Its exit code, and the lines that it said, without those of progress."""
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 128 + signal.SIGTERM, err
-    assert err.splitlines()[-1] == "bcl: stopped; the same command goes on"
     assert "Traceback" not in err
-    assert list(tmp_path.glob("store/*/checkpoint.safetensors")), "though none was due"
-    assert not list(tmp_path.glob("store/.shared-*"))
+    return process.returncode, [line for line in err.splitlines() if line.startswith("bcl: ")]
 
 
-def test_a_cluster_that_dies_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_is_told_to_end_saves_and_one_whose_cluster_dies_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    process = start(tmp_path, "--address", cluster.address)
+    process = start(tmp_path, cluster.address)
     try:
-        wait_for_a_checkpoint(tmp_path, process)
+        wait_for(tmp_path, "started", process)
+        process.send_signal(signal.SIGTERM)
+        assert end_of(process) == (128 + signal.SIGTERM, ["bcl: stopped; the same command goes on"])
+        assert list(tmp_path.glob("store/*/checkpoint.safetensors")), "though none was due"
+        assert not list(tmp_path.glob("store/.shared-*"))
+        process = start(tmp_path, cluster.address)
+        wait_for(tmp_path, "resumed", process)
         for kind in ("raylet", "gcs_server"):
             for one in cluster.head_node.all_processes[kind]:
                 one.process.kill()
-        killer = threading.Timer(120, process.kill)
-        killer.daemon = True
-        killer.start()
-        _, err = process.communicate()
-        killer.cancel()
+        code, said = end_of(process)
     finally:
         process.kill()
         with contextlib.suppress(Exception):
             cluster.shutdown()
-    assert process.returncode == 2, err
-    said = [line for line in err.splitlines() if line.startswith("bcl: ")]
+    assert code == 2
     assert len(said) == 1
-    assert "the same command goes on" in said[0]
-    assert "Traceback" not in err
+    assert re.match("bcl: the Ray cluster is gone: .*what is done is kept, and the same command goes on", said[0])
     assert list(tmp_path.glob("store/*/checkpoint.safetensors"))
