@@ -1,6 +1,7 @@
 """Backbones, and which classes may be answered. Knows no tasks beyond the mask that it is given."""
 
 from bcl.nets.build import NETS, build
+from bcl.nets.experts import Experts, stages_of
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.modules import BatchNorm2d, FrozenCopy, couples_samples, groups_samples, peer_of
@@ -11,6 +12,7 @@ __all__ = [
     "MLP",
     "NETS",
     "BatchNorm2d",
+    "Experts",
     "FrozenCopy",
     "ResNet18",
     "build",
@@ -20,5 +22,6 @@ __all__ = [
     "peer_of",
     "projection_head",
     "reveal",
+    "stages_of",
     "visible_at_start",
 ]

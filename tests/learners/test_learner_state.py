@@ -55,7 +55,9 @@ def test_another_seed_replays_other_samples(name):
 def test_what_is_frozen_stays(name):
     learner = tiny_learner(name)
     learner.net.first.requires_grad_(False)
-    last = learner.head[2] if name == "scr" else learner.net.fc
+    last = {"scr": lambda: learner.head[2], "mose": lambda: learner.experts.classify[-1]}.get(
+        name, lambda: learner.net.fc
+    )()
     frozen, free = state(learner.net.first), last.weight.detach().clone()
     for x, y, t in tiny_stream(learner.setting):
         learner.observe(x, y, t)
