@@ -38,6 +38,7 @@ _HOMES = {
     "MKD": "bcl.learners.mkd",
     "CLSER": "bcl.learners.cls_er",
     "CCLDC": "bcl.learners.ccl_dc",
+    "MOSE": "bcl.learners.mose",
     "GDumb": "bcl.learners.gdumb",
     "NCM": "bcl.learners.ncm",
     "SLDA": "bcl.learners.slda",

@@ -34,6 +34,7 @@ METHODS: dict[str, str] = {
     "mkd": "bcl.learners.mkd:MKD",
     "cls-er": "bcl.learners.cls_er:CLSER",
     "ccl-dc": "bcl.learners.ccl_dc:CCLDC",
+    "mose": "bcl.learners.mose:MOSE",
     "gdumb": "bcl.learners.gdumb:GDumb",
     "ncm": "bcl.learners.ncm:NCM",
     "slda": "bcl.learners.slda:SLDA",

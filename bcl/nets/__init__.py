@@ -1,6 +1,7 @@
 """Backbones, and which classes may be answered. Knows no tasks beyond the mask that it is given."""
 
 from bcl.nets.build import NETS, build
+from bcl.nets.experts import Experts, stages_of
 from bcl.nets.growing import corner, widen_head
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
@@ -24,6 +25,7 @@ __all__ = [
     "MLP",
     "NETS",
     "BatchNorm2d",
+    "Experts",
     "FrozenCopy",
     "Packed",
     "ResNet18",
@@ -39,6 +41,7 @@ __all__ = [
     "projection_head",
     "reveal",
     "stacks",
+    "stages_of",
     "visible_at_start",
     "why_not_alone",
     "widen_head",

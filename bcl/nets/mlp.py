@@ -32,12 +32,18 @@ class MLP(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
 
-    def features(self, x: Tensor) -> Tensor:
+    def stages(self, x: Tensor) -> list[Tensor]:
+        """What each hidden layer gives."""
+        hidden = []
         x = x.flatten(1)
         for layer in self.body:
             if isinstance(layer, nn.Linear):
                 x = linear(layer, x, activate=True)
-        return x
+                hidden.append(x)
+        return hidden
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.stages(x)[-1]
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(self.fc, self.features(x))

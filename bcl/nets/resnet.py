@@ -53,10 +53,17 @@ class ResNet18(nn.Module):
         self.layer4 = nn.Sequential(Block(4 * width, 8 * width, 2), Block(8 * width, 8 * width, 1))
         self.fc = nn.Linear(8 * width, classes)
 
-    def features(self, x: Tensor) -> Tensor:
+    def stages(self, x: Tensor) -> list[Tensor]:
+        """The maps that each of the four gives."""
         x = max_pool(self.maxpool, conv_norm(self.conv1, self.bn1, x, activate=True))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return x.mean((2, 3))
+        maps = []
+        for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = layer(x)
+            maps.append(x)
+        return maps
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.stages(x)[-1].mean((2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(self.fc, self.features(x))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from bcl.ops.losses import HIDDEN, Loss, full_precision
+from bcl.ops.losses import HIDDEN, Loss
 
 
 def supervised_contrastive_loss(z: Tensor, label: Tensor, temperature: float, counted: Tensor | None = None) -> Loss:
@@ -22,10 +22,9 @@ def supervised_contrastive_loss(z: Tensor, label: Tensor, temperature: float, co
     if counted is not None:
         others = others & counted
     same = others & (label[:, None] == label)
-    z = full_precision(z)
-    near = (z[:, None] * z).sum(2)  # no matrix product, which may be rounded: a small temperature would magnify that
-    log_p = log_softmax((near / temperature).masked_fill(~others, HIDDEN), dim=1)
+    z = z.double()  # a product of matrices may be rounded to few bits, and a small temperature would magnify that
+    log_p = log_softmax((z @ z.T / temperature).masked_fill(~others, HIDDEN), dim=1)
     each = -torch.where(same, log_p, 0).sum(1) / same.sum(1).clamp(min=1)
     if counted is None:
-        return Loss(each.mean())
-    return Loss(torch.where(counted, each, 0).sum() / counted.sum().clamp(min=1))
+        return Loss(each.mean().float())
+    return Loss((torch.where(counted, each, 0).sum() / counted.sum().clamp(min=1)).float())

@@ -72,9 +72,9 @@ def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
         )
     values = [at for rows in points(group, axis).values() for at, _ in rows]
     if values and max(values) / min(values) > 3:
-        axes.set_xscale("log", base=2)
+        axes.set_xscale("log", base=2 if axis == "passes" else 10)
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     axes.set_xlabel(AXES[axis][0])
     axes.grid(axis="x", visible=False)
     if legend:

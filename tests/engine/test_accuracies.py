@@ -118,7 +118,7 @@ def test_what_cannot_be_captured_is_evaluated_all_the_same(
 
 @pytest.mark.parametrize("name", METHODS)
 def test_who_answers_from_state_alone(name: str) -> None:
-    assert made(name)[0].answers_from_state == (name not in ("icarl", "scr", "slda", "ranpac"))
+    assert made(name)[0].answers_from_state == (name not in ("icarl", "scr", "mose", "slda", "ranpac"))
     if hasattr(method(name).Hyper, "adapt"):
         assert not made(name, adapt=True)[0].answers_from_state
 

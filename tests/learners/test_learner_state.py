@@ -54,7 +54,8 @@ def test_another_seed_replays_other_samples(name):
 def test_what_is_frozen_stays(name):
     learner = tiny_learner(name)
     learner.net.first.requires_grad_(False)
-    last = learner.head[2] if name == "scr" else learner.net.fc
+    own = {"scr": "head.2", "mose": "experts.classify.0"}  # these do not train the network's last layer
+    last = learner.get_submodule(own.get(name, "net.fc"))
     frozen, free = state(learner.net.first), last.weight.detach().clone()
     for x, y, t in tiny_stream(learner.setting):
         learner.observe(x, y, t)
