@@ -14,7 +14,7 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.nearest_mean import check_features, class_means, nearness, unit_features
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
-from bcl.ops.losses import rows_of
+from bcl.ops.losses import full_precision, rows_of
 
 
 @hypers
@@ -88,7 +88,8 @@ class ICaRL(Learner):
             earlier = torch.stack([self.own_classes[s] for s in self.past]).any(0)
             target = torch.where(earlier & ~known, self.raw_logits(x, net=self.old).sigmoid(), target)
             known = known | earlier
-        entropy = binary_cross_entropy_with_logits(self.raw_logits(x), target, reduction="none")
+        logits = full_precision(self.raw_logits(x))
+        entropy = binary_cross_entropy_with_logits(logits, target, reduction="none")
         return torch.where(known, entropy, 0).sum(1)
 
     def begin_task(self, t: int) -> None:

@@ -83,6 +83,7 @@ def test_the_network_stays_as_it_is_and_in_evaluation_mode(name):
     before = state(learner.net)
     for x, y, t in tiny_stream(setting):
         learner.observe(x, y, t)
+        learner.predict(x, t)  # which leaves training mode, and comes back
         assert learner.training
         assert not learner.net.training
     assert same_state(before, state(learner.net))  # batch norm's statistics too
@@ -118,6 +119,17 @@ def test_before_anything_is_learnt_no_answer_is_a_number_too_far():
     for name in CASES:
         answer = method(name)(tiny_net("mlp", setting), setting).predict(torch.zeros(2, 5), 1)
         assert (answer[:, [1, 4, 6]] == 0).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_class_that_has_not_come_yet_is_answered_last(name):
+    setting = tiny_setting("mlp", "task")
+    learner = method(name)(tiny_net("mlp", setting), setting)
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
+    learner.observe(x, torch.tensor([1, 1, 1, 6, 6, 6]), 1)  # of the classes 1, 4 and 6
+    answer = learner.predict(x, 1)
+    assert torch.equal(answer[:, [1, 4, 6]].argmin(1), torch.ones(6, dtype=torch.long))
+    assert (answer[:, 4] > -1e6).all()  # visible all the same
 
 
 def test_normal_numbers_are_normal_and_the_seeds():

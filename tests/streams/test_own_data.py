@@ -70,7 +70,7 @@ def test_every_scenario_learns_it(folder, tmp_path, capsys, scenario):
 
 def test_own_data_say_what_is_not_tuned_and_how_to_tune(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words = ["--seed", "0", "--samples", "4", "--device", "cpu", "--workers", "1", "--batch-size", "4"]
+    words = ["--seed", "0", "--samples", "8", "--device", "cpu", "--workers", "1", "--batch-size", "4"]
     assert main(["run", "folder:photos?drift=9", "er", "finetune", *words]) == 0
     said = capsys.readouterr().err
     assert "on defaults: er, finetune; to tune: bcl tune 'folder:photos?drift=9' er finetune --scenario task" in said
@@ -82,7 +82,7 @@ def test_own_data_say_what_is_not_tuned_and_how_to_tune(folder, tmp_path, monkey
     runs = json.loads(said.out)["runs"]
     assert [run["config"]["hyper"]["lr"] for run in runs if run["method"] == "er"] == [0.05]
     assert {run["config"]["batch_size"] for run in runs} == {4}
-    assert {run["steps"] for run in runs} == {3}
+    assert {run["steps"] for run in runs} == {6}  # two of every task
     assert all("--batch-size 4" in run["command"] for run in runs)
     assert main(["run", "folder:photos", "finetune", *words, "--set", "lr=0.2"]) == 0
     assert "on defaults" not in capsys.readouterr().err
