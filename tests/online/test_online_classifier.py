@@ -1,6 +1,8 @@
 """OnlineClassifier: any labels, any network, one file."""
 
+import importlib
 import logging
+import sys
 import warnings
 from threading import Thread
 
@@ -218,3 +220,10 @@ def test_threads_may_ask_while_it_learns():
         reader.join(30)
         assert not reader.is_alive()
     assert not wrong
+
+
+def test_without_river_its_classifier_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "river", None)
+    monkeypatch.delitem(sys.modules, "bcl.online.river_base", raising=False)
+    with pytest.raises(InputError, match="pip install"):
+        importlib.import_module("bcl.online.river_base")
