@@ -34,7 +34,8 @@ def test_every_file_of_the_package_is_shipped() -> None:
 
 def test_what_the_package_imports_is_a_dependency_or_an_extra() -> None:
     """By the names of the packages, where those of the modules differ."""
-    names = {"yaml": "pyyaml", "PIL": "pillow", "requests": "pooch", "markupsafe": "jinja2"}  # the last two bring them
+    names = {"yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn"}
+    names |= {"requests": "pooch", "markupsafe": "jinja2"}  # which bring them
     extras = [word for words in PROJECT["project"]["optional-dependencies"].values() for word in words]
     known = {word.split(">")[0].lower() for word in (*PROJECT["project"]["dependencies"], *extras)}
     found = set()
