@@ -58,9 +58,6 @@ NOT_RUN = {
     "bcl run permuted-digits bcl-dual --seed 0 --out runs/long": "test_cli_mistakes.py stops a run, and goes on",
     "python bench/step_overhead.py": "it measures; tests have no stopwatch",
     "my_pretrained.py": "it reads weights of the reader's; a test below makes some",
-}
-# Of pages that are being written.
-COMING = {
     "pip install 'bcl[service]'": INSTALLS,
     "LEARNER=learner.safetensors uvicorn --app-dir examples service:app": "it is a server that does not end",
     """curl -X POST localhost:8000/learn -H 'content-type: application/json' -d '{"x": [[0.1, 0.7, ...]], "y": [3]}'""": "it needs the server",  # noqa: E501
@@ -84,7 +81,7 @@ def text_of(page: str) -> str:
 def to_run(page: str) -> list[Step]:
     """All steps of a page but those with a reason, and those of the README that the quick start repeats."""
     elsewhere = {step[1] for step in steps(text_of("docs/quick-start.md")) if page == "README.md"}
-    found = [step for step in steps(text_of(page)) if step[1] not in {*NOT_RUN, *COMING, *elsewhere}]
+    found = [step for step in steps(text_of(page)) if step[1] not in {*NOT_RUN, *elsewhere}]
     return [(kind, name.replace(*FEWER.get(name, ("", ""))), code) for kind, name, code in found]
 
 

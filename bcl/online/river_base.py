@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from river import base
-
+from bcl.errors import InputError
 from bcl.online.classifier import OnlineClassifier
+
+try:
+    from river import base
+except ModuleNotFoundError:
+    raise InputError("RiverClassifier needs river: pip install 'bcl[online]'") from None
 
 
 class RiverClassifier(OnlineClassifier, base.MiniBatchClassifier):

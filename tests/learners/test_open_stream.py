@@ -167,6 +167,15 @@ def test_a_boundary_opens_the_next_stretch_and_the_budget_holds(name):
     assert learner.predict(stream[0][0]).shape == (4, 4)
 
 
+def test_what_came_before_a_boundary_may_be_answered_after_it():
+    learner = open_learner("er")
+    learner.observe(torch.randn(2, 5), torch.tensor([0, 1]))
+    learner.end_task()
+    learner.observe(torch.randn(1, 5), torch.tensor([3]))
+    assert learner.visible.tolist() == [[True, True, False, True]] * 2
+    assert learner.own_classes.tolist() == [[True, True, False, False], [False, False, False, True]]
+
+
 @pytest.mark.parametrize("name", NEED_BOUNDARIES)
 def test_after_a_boundary_a_method_that_needs_one_is_not_finetune(name):
     hyper = {} if name == "ftml" else {"lr": 0.1}

@@ -1,6 +1,8 @@
 """OnlineClassifier: any labels, any network, one file."""
 
+import importlib
 import logging
+import sys
 import warnings
 from threading import Thread
 
@@ -117,6 +119,13 @@ def test_images_of_bytes_are_stored_as_bytes_and_one_at_a_time_is_enough():
         OnlineClassifier().partial_fit(x.transpose(0, 2, 3, 1), y)
 
 
+def test_every_feature_has_a_place_of_its_own():
+    model = OnlineClassifier(**QUICK)
+    for n in range(80):
+        model.learn_one({"left": n % 2, "right": 1 - n % 2}, "left" if n % 2 else "right")
+    assert (model.predict_one({"left": 1}), model.predict_one({"right": 1})) == ("left", "right")
+
+
 def test_features_by_name_missing_and_new_without_river(tmp_path):
     model = OnlineClassifier(**QUICK)
     for n in range(60):
@@ -185,13 +194,21 @@ def test_a_label_that_cannot_be_written_is_refused_and_the_file_stays(tmp_path):
 def test_threads_may_ask_while_it_learns():
     model = OnlineClassifier(**QUICK).partial_fit(*samples([0, 1]))
     x, _ = samples([0, 1], 5)
-    wrong, done = [], []
+    wrong, done, answer = [], [], model.learner_.predict
+
+    def held(x):
+        if not model.learner_.lock._is_owned():
+            wrong.append("labels and logits may be of two moments")
+        return answer(x)
+
+    model.learner_.predict = held
 
     def ask():
         while not done:
-            shares = model.predict_proba(x)
-            if not np.isclose(shares.sum(1), 1).all():
-                wrong.append(shares)
+            try:
+                assert np.allclose(model.predict_proba(x).sum(1), 1)
+            except Exception as error:
+                wrong.append(error)
 
     readers = [Thread(target=ask, daemon=True) for _ in range(2)]
     for reader in readers:
@@ -203,3 +220,10 @@ def test_threads_may_ask_while_it_learns():
         reader.join(30)
         assert not reader.is_alive()
     assert not wrong
+
+
+def test_without_river_its_classifier_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "river", None)
+    monkeypatch.delitem(sys.modules, "bcl.online.river_base", raising=False)
+    with pytest.raises(InputError, match="pip install"):
+        importlib.import_module("bcl.online.river_base")
