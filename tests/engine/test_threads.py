@@ -80,6 +80,7 @@ def test_answers_and_saves_meanwhile_change_nothing(tmp_path: Path) -> None:
 
 def test_a_copy_has_a_lock_of_its_own() -> None:
     learner = learner_of()
+    learner.observe(*batches()[0])
     other = copy.deepcopy(learner)
     assert other.lock is not learner.lock
     with learner.lock:
