@@ -63,8 +63,11 @@ def test_answers_and_saves_meanwhile_change_nothing(tmp_path: Path) -> None:
         shared.predict(x)
         bcl.save(shared, path)
 
+    first, *others = batches()
+    alone.observe(*first)  # there is an answer from here on
+    shared.observe(*first)
     with meanwhile(work) as calls:
-        for batch in batches():
+        for batch in others:
             alone.observe(*batch)
             shared.observe(*batch)
     assert len(calls) > 3
@@ -77,6 +80,7 @@ def test_answers_and_saves_meanwhile_change_nothing(tmp_path: Path) -> None:
 
 def test_a_copy_has_a_lock_of_its_own() -> None:
     learner = learner_of()
+    learner.observe(*batches()[0])
     other = copy.deepcopy(learner)
     assert other.lock is not learner.lock
     with learner.lock:

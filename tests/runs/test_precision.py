@@ -17,6 +17,7 @@ def test_a_step_is_seen_by_the_next_pass(precision: str) -> None:
     learner = method("finetune")(build("mlp", stream.setting), stream.setting)
     x, y = stream.train(0)
     with precision_context(precision, torch.device("cpu")):
+        learner.observe(x, y, 0)
         before = learner.predict(x, 0)
         for _ in range(5):
             learner.observe(x, y, 0)
