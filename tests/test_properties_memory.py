@@ -54,12 +54,17 @@ def test_a_ring_has_the_latest_of_every_task(batches: list[tuple[int, int]], slo
 
 @FEW
 @given(BATCHES, SLOTS)
-def test_a_ring_that_cuts_has_no_more_than_its_slots_of_every_task(batches: list[tuple[int, int]], slots: int) -> None:
+def test_a_ring_that_cuts_drops_what_is_past_its_end(batches: list[tuple[int, int]], slots: int) -> None:
     memory, stream = RingMemory(4, slots, (1,), torch.float32, overflow="cut"), numbered(batches)
+    rings, cursors = [dict[int, int]() for _ in range(4)], [0] * 4
     for x, y, t in stream:
         memory.write(x, y, t)
+        stored = [int(n) for n in x[: slots - cursors[t], 0]]
+        rings[t].update(enumerate(stored, cursors[t]))
+        cursors[t] = (cursors[t] + len(stored)) % slots
     check_written(memory, stream)
-    assert max(Counter(t for _, _, t in contents(memory)).values()) <= slots
+    for t in range(4):
+        assert {n for n, _, task in contents(memory) if task == t} == set(rings[t].values())
 
 
 @FEW
