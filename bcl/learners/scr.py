@@ -26,7 +26,7 @@ from bcl.learners.replay import (
 )
 from bcl.nets import projection_head
 from bcl.ops.contrastive import supervised_contrastive_loss
-from bcl.ops.losses import Loss
+from bcl.ops.losses import Loss, full_precision
 
 
 @hypers
@@ -102,7 +102,7 @@ class SCR(Learner):
 
     def project(self, x: Tensor) -> Tensor:
         features: Tensor = self.net.features(self.scale(x))  # type: ignore[operator]
-        return normalize(self.head(features.flatten(1)))
+        return normalize(self.head(full_precision(features.flatten(1))))
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)

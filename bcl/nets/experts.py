@@ -6,18 +6,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from bcl.ops.losses import full_precision
 from bcl.streams import Setting
 
 EXPERTS_SEED = 3  # added to the setting's: other weights than the network's own
 
 
 def stages_of(net: nn.Module, x: Tensor) -> list[Tensor]:
-    """What the network's stages give, the last one's as `features` has it; its features alone where it names none."""
+    """What the network's stages give, the last one's as `features` has it; its features alone where it names none. In
+    float32 at least, which the experts compute in."""
     stages = getattr(net, "stages", None)
     if callable(stages):
-        return list(stages(x))
+        return [full_precision(stage) for stage in stages(x)]
     features: Tensor = net.features(x)  # type: ignore[operator]
-    return [features.flatten(1)]
+    return [full_precision(features.flatten(1))]
 
 
 class Down(nn.Sequential):
