@@ -119,6 +119,9 @@ class CCLDC(Learner):
         super().begin_task(t)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     def answer(self, x: Tensor, t: int) -> Tensor:
         x = self.scale(x)
         return self.mask((self.raw_logits(x) + self.raw_logits(x, net=self.peer)) / 2, t)

@@ -119,6 +119,9 @@ class CLSER(Learner):
         super().begin_task(t)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     def answer(self, x: Tensor, t: int) -> Tensor:
         means = {"stable": self.stable, "plastic": self.plastic}
         mean = means.get(self.hyper.answers)

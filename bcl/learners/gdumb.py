@@ -73,6 +73,9 @@ class GDumb(Learner):
         check_width(self)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     def end_task(self, t: int | None = None) -> int:
         t = super().end_task(t)
         h, stored = self.hyper, self.memory.filled()

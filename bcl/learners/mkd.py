@@ -106,6 +106,9 @@ class MKD(Learner):
         super().begin_task(t)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, self.answering())
 

@@ -165,6 +165,9 @@ class MOSE(Learner):
         check_width(self)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     # ---- answering -------------------------------------------------------------------------------------------------
 
     def answer(self, x: Tensor, t: int) -> Tensor:

@@ -109,6 +109,9 @@ class SCR(Learner):
         check_width(self)
         make_room(self, self.memory, t)
 
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.memory, t)
+
     def boundary_passes(self) -> float:
         """The memory as it is now, gone through twice (as it is, and as views) after every task that has begun."""
         size, arrived = self.hyper.replay_batch, int(self.memory.get_buffer("seen").sum())

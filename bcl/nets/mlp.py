@@ -43,7 +43,8 @@ class MLP(nn.Module):
         return hidden
 
     def features(self, x: Tensor) -> Tensor:
-        return self.stages(x)[-1]
+        """What the last hidden layer gives; without one, the sample."""
+        return self.stages(x)[-1] if len(self.body) else x.flatten(1)
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(self.fc, self.features(x))

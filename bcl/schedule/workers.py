@@ -119,16 +119,20 @@ def _serve(
     line: Connection, store: RunStore, options: RunOptions, stop: Any, environment: Mapping[str, str]
 ) -> None:  # fmt: skip
     """A worker: one job after another until the connection closes, because the parent ended or was killed."""
-    parent = os.getppid()  # or the server that started us, which ends when the parent does
     take(environment)
     for number in STOP_SIGNALS:  # a terminal sends them to all of us, and the parent tells the workers when to stop
         signal.signal(number, signal.SIG_IGN)
     set_sigint(signal.SIG_IGN)
     sys.stdout = sys.stderr  # networks may print
 
+    looked = time.monotonic()
+
     def asked_to_stop() -> bool:
-        if os.getppid() != parent:
-            os._exit(1)  # the parent was killed: leave the run to whoever resumes it
+        nonlocal looked
+        if not stop.value and time.monotonic() - looked > 0.2:
+            looked = time.monotonic()
+            if line.poll():  # while a job is under way the parent says nothing: it was killed
+                os._exit(1)  # leave the run to whoever resumes it
         return bool(stop.value)
 
     def tell(kind: str, index: int, content: Any) -> None:

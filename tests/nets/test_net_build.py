@@ -70,5 +70,5 @@ def test_a_resnet_takes_images(shape):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UnknownNameError, match=r"unknown network 'resnet'.*mlp, resnet18-reduced"):
+    with pytest.raises(UnknownNameError, match=r"unknown network 'resnet'.*mlp, linear, resnet18-reduced"):
         build("resnet", IMAGES)
