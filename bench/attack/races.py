@@ -27,8 +27,8 @@ BATCH, QUESTIONS = one_batch(0), one_batch(1)[0]
 
 @cache
 def states(steps: int) -> tuple[list[str], list[str]]:
-    """The digests of the learner after 0, 1, ... batches, and of its answers."""
-    made, whole, answers = learner(steps=0), [], []
+    """The digests of a learner after 0, 1, ... further batches, and of its answers."""
+    made, whole, answers = learner(steps=1), [], []
     for step in range(steps + 1):
         if step:
             made.observe(*BATCH)
@@ -47,7 +47,7 @@ def races(count: int, seed: int, where: Path) -> Tried:
 
 def race(crew: list[str], where: Path) -> str:
     """Let threads do these things at once; what went wrong."""
-    made = learner(steps=0)
+    made = learner(steps=1)
     whole, answers = states(CALLS * crew.count("observe"))
     problems: list[str] = []
     start = threading.Barrier(len(crew))

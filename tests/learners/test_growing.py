@@ -41,17 +41,18 @@ def test_a_new_class_leaves_the_answers_of_the_old_ones_as_they_are(name):
     after = learner.predict(x)
     assert learner.net is net
     assert (before.shape[1], after.shape[1], learner.setting.n_classes) == (8, 32, 32)
-    if name != "icarl":  # a new class takes slots from the others, and their means move
+    if name != "icarl":  # a new class takes slots from the others, as in gdumb, and their means move
         torch.testing.assert_close(after[:, [0, 3]], before[:, [0, 3]])
         now = state(learner)
-        assert all(torch.equal(memory[key], now[key]) for key in now if key.endswith("memory.x"))
-    assert torch.equal(memory["random.state"], learner.random.state)
+        assert name == "gdumb" or all(torch.equal(memory[key], now[key]) for key in now if key.endswith("memory.x"))
+    assert name == "gdumb" or torch.equal(memory["random.state"], learner.random.state)  # who leaves is drawn there
     learner.observe(*batch([0, 3, 17, 5], seed=9))
     assert {*learner.predict(x).gt(-1e6).nonzero()[:, 1].tolist()} <= {0, 3, 5, 17}
 
 
-# DER++ has stored logits of columns that it had: of the others, zeros.
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "der++"])
+# DER++ has stored logits of columns that it had: of the others, zeros. A peer's or an expert's head begins with weights
+# that depend on its width.
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in ("der++", "ccl-dc", "mose")])
 def test_classes_that_were_foreseen_and_classes_that_were_not_are_learnt_alike(name):
     """From the same weights of the head's new rows."""
     late = empty_learner(name)

@@ -56,9 +56,8 @@ def test_a_value_of_the_wrong_kind_is_one_line_that_says_what_is_allowed(
 
 @pytest.mark.parametrize("axis", ["foo", "scenario", "lr"])
 def test_an_axis_against_which_nothing_can_be_drawn(axis: str) -> None:
-    with pytest.raises(
-        InputError, match=f"mine.yaml: unknown axis '{axis}'.*known: tasks, samples, memory, batch_size, margin"
-    ):
+    known = "tasks, samples, memory, memory_total, batch_size, margin"
+    with pytest.raises(InputError, match=f"mine.yaml: unknown axis '{axis}'.*known: {known}"):
         parse(of("set: {margin: 1}", f"axis: {axis}, "), "mine", "mine.yaml")
 
 
