@@ -62,6 +62,8 @@ def build(name: str, setting: Setting) -> nn.Module:
 
 def check(name: str) -> str:
     """Whether the network can be built, before any run begins; a digest of what it is made from beyond this package."""
+    if not isinstance(name, str):
+        raise InputError(f"a network is named by text, not {name!r:.80}")
     if ":" in name:
         return hashlib.sha256(own.source(name)).hexdigest()
     if name not in NETS:

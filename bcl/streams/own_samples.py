@@ -202,6 +202,8 @@ def _gather(split: str, triples: Triples, dtype: str | None) -> tuple[Array, Arr
                 f"{split}: samples of shape {x.shape[1:]} among samples of shape {xs[0].shape[1:]}; "
                 "a `transform` of from_datasets can give all of them one"
             )
+        if t.shape not in ((), y.shape):
+            raise InputError(f"{split}: {len(y)} samples are of one task, or of a task each, not of tasks {t.shape}")
         xs.append(_numbers(split, x, dtype))
         ys.append(y if y.dtype.kind == "U" else y.astype(np.int64))
         ts.append(np.broadcast_to(t, y.shape))

@@ -9,6 +9,7 @@ import torch
 from bcl import Setting
 from bcl.errors import InputError, UnknownNameError
 from bcl.nets import build
+from bcl.nets.build import check
 
 WITHOUT_DATA = ("mlp", "resnet18-reduced", "resnet18-reduced-plain", "resnet18-plain", "resnet18")
 IMAGES = Setting.split([[0, 1], [2, 3, 4]], (3, 16, 16), seed=4)
@@ -72,3 +73,8 @@ def test_a_resnet_takes_images(shape):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(UnknownNameError, match=r"unknown network 'resnet'.*mlp, linear, resnet18-reduced"):
         build("resnet", IMAGES)
+
+
+def test_a_network_is_named_by_text():
+    with pytest.raises(InputError, match="a network is named by text, not 3"):
+        check(3)

@@ -63,3 +63,10 @@ def test_samples_of_the_wrong_kind(samples: Any) -> None:
 def test_tensors_that_are_part_of_a_computation_are_samples() -> None:
     samples = [(torch.ones(3, requires_grad=True) * c, torch.tensor(c), c) for c in (0, 1)]
     assert len(from_samples(samples, samples).stream(0)) == 2
+
+
+def test_tasks_are_one_or_as_many_as_samples() -> None:
+    x, y = np.zeros((3, 4)), np.array([0, 1, 0])
+    assert len(from_samples([(x, y, [0, 0, 0])], [(x, y, 0)]).stream(0)) == 1
+    with pytest.raises(InputError, match=r"3 samples are of one task, or of a task each, not of tasks \(2,\)"):
+        from_samples([(x, y, [0, 0])], [(x, y, 0)])
