@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bcl.report.grouping import from_results
 from bcl.report.read import read_study
 from bcl.runs.result import find_results
 
@@ -42,6 +43,17 @@ def test_the_readme_says_what_the_files_say() -> None:
         row = found[label]
         assert ours == REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs))
         assert published == "{:.2f} ± {:.2f}".format(*row.published["acc"])
+
+
+def test_texts_say_what_the_files_say() -> None:
+    results, _ = find_results(PAPER / "old-network-by-its-statistics")
+    (group,) = from_results(results).groups
+    said = {row.label: REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs)) for row in group.rows}
+    assert said == {"lwf": "47.00 ± 3.82", "kdr": "53.02 ± 4.07"}
+    (group,) = (g for g in read_study(ROOT / "results/beyond/paper-streams").groups if g.name == "split-cifar100")
+    found = {row.label: REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs)) for row in group.rows}
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"gives {found['bcl-mean']} here, four give {found['bcl-mean, 4 repeats']}." in readme
 
 
 @pytest.mark.parametrize("part", ["paper", "beyond"])
