@@ -8,17 +8,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
+    Replaying,
     can_replay,
     check_views,
     descend,
     draw,
     keep,
-    make_room,
     memory_of,
     mixed_loss,
     refresh_targets,
@@ -51,7 +50,7 @@ BCLMeanHyper = variant(
 )  # fmt: skip
 
 
-class BCLMean(Learner):
+class BCLMean(Replaying):
     """Bilevel Continual Learning, one turn further: the outer level is a running mean of the inner one.
 
         for k = 1..K:
@@ -127,10 +126,6 @@ class BCLMean(Learner):
                     self.distilled[s] = True
         super().begin_task(t)
         self.distilled[t] = False
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def before_batch(self, n: int) -> None:
         if self.hyper.distill_weight:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
-from bcl.learners.base import Learner
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import Common, check_views, descend, draw_or_repeat, keep, make_room, memory_of, view, weighted
+from bcl.learners.replay import Common, Replaying, check_views, descend, draw_or_repeat, keep, memory_of, view, weighted
 from bcl.memory import Samples
 from bcl.nets import peer_of
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss
@@ -32,7 +31,7 @@ class Collaboration(Common):
 CCLDCHyper = variant("CCLDCHyper", Collaboration, memory="reservoir", optimizer="adamw", weight_decay=0.0001)
 
 
-class CCLDC(Learner):
+class CCLDC(Replaying):
     """Collaborative continual learning with a distillation chain (CCL-DC; Wang et al., 2024), on ER-ACE.
 
     Two peers, θ_1 and θ_2, learn from the same samples and from each other. For each, with the other one θ':
@@ -114,13 +113,6 @@ class CCLDC(Learner):
         raw = self.raw_replay_logits(x, replay._replace(x=again), together=False, net=net)
         current, replayed = self.mask(raw, t, replay.task).split([len(x), len(again)])
         return current, replayed
-
-    def begin_task(self, t: int) -> None:
-        super().begin_task(t)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         x = self.scale(x)

@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
+    Replaying,
     check_views,
     descend,
     draw_or_repeat,
     keep,
-    make_room,
     mean_loss,
     memory_of,
     state_of,
@@ -45,7 +44,7 @@ class Complementary(Common):
 CLSERHyper = variant("CLSERHyper", Complementary, memory="reservoir")
 
 
-class CLSER(Learner):
+class CLSER(Replaying):
     """Complementary learning systems based experience replay (Arani et al., 2022).
 
         (x', y') <- sample(M)
@@ -114,13 +113,6 @@ class CLSER(Learner):
         better = torch.where(right[0] > right[1], stable, plastic)
         square = (now - better).square().masked_fill(~visible, 0.0)
         return (square.sum(1) / visible.sum(1)).mean()
-
-    def begin_task(self, t: int) -> None:
-        super().begin_task(t)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         means = {"stable": self.stable, "plastic": self.plastic}

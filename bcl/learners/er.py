@@ -8,16 +8,15 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.errors import InputError
-from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
+    Replaying,
     check_views,
     descend,
     draw,
     keep,
-    make_room,
     memory_of,
     mixed_loss,
     retrieve,
@@ -51,7 +50,7 @@ class ERHyper(Ingredients, Replay):
 ERMIRHyper = variant("ERMIRHyper", ERHyper, replay_batch=10, retrieval="mir")
 
 
-class ER(Learner):
+class ER(Replaying):
     """Experience replay with a ring memory (Chaudhry et al., 2019, "On tiny episodic memories").
 
         B_M <- sample(M of earlier tasks);   θ <- θ - α ∇[ L(θ, B_n) + L(θ, B_M) ];   M <- M ∪ B_n
@@ -118,13 +117,6 @@ class ER(Learner):
         if h.retrieval == "mir":
             return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
         return draw(self, self.memory, x, y, t)
-
-    def begin_task(self, t: int) -> None:
-        super().begin_task(t)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def learns_plainly(self) -> bool:
         return not self.hyper.replay_current

@@ -8,10 +8,9 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import Descent, Optimizer
-from bcl.learners.replay import check_views, check_width, keep, make_room, memory_of, view
+from bcl.learners.replay import Replaying, check_views, check_width, keep, memory_of, view
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import KINDS
@@ -31,7 +30,7 @@ class Dumb(Descent):
 GDumbHyper = variant("GDumbHyper", Dumb, optimizer="momentum", weight_decay=1e-6, clip=10.0)
 
 
-class GDumb(Learner):
+class GDumb(Replaying):
     """GDumb (Prabhu et al., 2020): keep a balanced memory, and learn from nothing else.
 
         M <- balanced(M, B_n)                                                       (a step; no weight moves)
@@ -71,10 +70,6 @@ class GDumb(Learner):
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         check_width(self)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def end_task(self, t: int | None = None) -> int:
         t = super().end_task(t)

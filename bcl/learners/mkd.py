@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
+    Replaying,
     check_views,
     descend,
     draw_or_repeat,
     keep,
-    make_room,
     mean_loss,
     memory_of,
     state_of,
@@ -47,7 +46,7 @@ class Momentum(Common):
 MKDHyper = variant("MKDHyper", Momentum, memory="reservoir", optimizer="adam")
 
 
-class MKD(Learner):
+class MKD(Replaying):
     """Experience replay with momentum knowledge distillation (Michel et al., 2024).
 
         B_M <- sample(M);   B <- B_n ∪ B_M;   V <- random views of B;   q <- p_θ^τ(V)
@@ -101,13 +100,6 @@ class MKD(Learner):
             held = 0.5 * (held + distillation_loss(unseen, target, h.temperature, "batch"))
         weighed: float = h.distill_weight * h.temperature**2
         return mean_loss(logits, y, replay, weight) + weighed * held
-
-    def begin_task(self, t: int) -> None:
-        super().begin_task(t)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, self.answering())

@@ -9,18 +9,17 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners import nearest_mean
-from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.nearest_mean import NO_MEAN, check_features
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
+    Replaying,
     check_views,
     check_width,
     descend,
     draw_earlier,
     keep,
-    make_room,
     memory_of,
     view,
 )
@@ -45,7 +44,7 @@ class MultiLevel(Common):
 MOSEHyper = variant("MOSEHyper", MultiLevel, memory="reservoir", optimizer="adam", weight_decay=0.0001)
 
 
-class MOSE(Learner):
+class MOSE(Replaying):
     """Multi-level online sequential experts (MOSE; Yan et al., 2024).
 
     Each stage i of the network has an expert: features f_i of one size, a classifier h_i, a projection g_i.
@@ -163,10 +162,6 @@ class MOSE(Learner):
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         check_width(self)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     # ---- answering -------------------------------------------------------------------------------------------------
 

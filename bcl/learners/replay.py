@@ -252,10 +252,18 @@ def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = N
     return episodic_memory(kind, setting, setting.memory, extra)
 
 
-def make_room(learner: Learner, memory: Memory, t: int) -> None:
-    """Task t begins."""
-    if isinstance(memory, BalancedMemory):
-        memory.allot(learner.setting.classes[t], learner.random)
+class Replaying(Learner):
+    """A learner with one memory, in which the classes of a task that begins find room."""
+
+    memory: Memory
+
+    def begin_task(self, t: int) -> None:
+        super().begin_task(t)
+        self.new_classes(t)
+
+    def new_classes(self, t: int) -> None:
+        if isinstance(self.memory, BalancedMemory):
+            self.memory.allot(self.setting.classes[t], self.random)
 
 
 def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:

@@ -9,18 +9,17 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners import nearest_mean
-from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.nearest_mean import check_features, class_means, nearness
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
+    Replaying,
     check_views,
     check_width,
     descend,
     draw_or_repeat,
     keep,
-    make_room,
     memory_of,
     view,
 )
@@ -41,7 +40,7 @@ class Contrastive(Common):
 SCRHyper = variant("SCRHyper", Contrastive, memory="reservoir")
 
 
-class SCR(Learner):
+class SCR(Replaying):
     """Supervised contrastive replay (Mai et al., 2021).
 
         B_M <- sample(M);   B <- B_n ∪ B_M;   V <- random views of B
@@ -107,10 +106,6 @@ class SCR(Learner):
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         check_width(self)
-        make_room(self, self.memory, t)
-
-    def new_classes(self, t: int) -> None:
-        make_room(self, self.memory, t)
 
     def boundary_passes(self) -> float:
         """The memory as it is now, gone through twice (as it is, and as views) after every task that has begun."""
