@@ -15,7 +15,7 @@ from bcl.ops.losses import cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
 from bcl.ops.updates import flatten, sgd_, unflatten
 
-AT_ONCE = 1  # earlier tasks whose gradients are taken in one pass, where networks can be stacked
+AT_ONCE = 8  # earlier tasks whose gradients are taken in one pass, where networks can be stacked
 
 
 @hypers
@@ -43,10 +43,9 @@ class GEM(Learner):
 
     As in the authors' code, the memories pass through the network in training mode, one after the other in the order
     in which the tasks began and before the current batch: batch norm normalises each by itself and its running
-    statistics follow them. (With AT_ONCE above 1
-    several memories pass at once, on a GPU, through as many stacked copies of the network.) Deviation: a memory that is
-    not full is averaged over what it holds (theirs over its empty slots too); batch norm then sees its samples repeated
-    as evenly as possible.
+    statistics follow them. (On a GPU several memories pass at once, through as many stacked copies of the network.)
+    Deviation: a memory that is not full is averaged over what it holds (theirs over its empty slots too); batch norm
+    then sees its samples repeated as evenly as possible.
     """
 
     Hyper = GEMHyper

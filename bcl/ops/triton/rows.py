@@ -86,6 +86,7 @@ def gather(
     grid = (1, 1) if alone else (cdiv(n, shape["ROWS"]), cdiv(size, shape["WORDS"]))
     if alone:
         shape["ROWS"] = power_of_2(n)
+    index = index if advance else index.contiguous()
     _gather[grid](
         index, index if order is None else order, words, y, y if task is None else task, more, words_out, y_out,
         y_out if task_out is None else task_out, more_out, n, size, more.shape[1], ORDER=order is not None,
