@@ -115,6 +115,12 @@ SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help=
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
 MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]
+Net = Annotated[
+    str | None,
+    typer.Option(
+        "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
+    ),
+]
 Set = Annotated[
     list[str],
     typer.Option(

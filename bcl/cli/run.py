@@ -28,12 +28,7 @@ def run(
         int | None,
         typer.Option("--batch-size", callback=given.count, help="Samples that arrive at a time [default: 10]."),
     ] = None,
-    net: Annotated[
-        str | None,
-        typer.Option(
-            "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
-        ),
-    ] = None,
+    net: given.Net = None,
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",

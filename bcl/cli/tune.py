@@ -29,6 +29,7 @@ def tune(
     scenario: given.Scenario = None,
     memory: given.Memory = None,
     memory_total: given.MemoryTotal = None,
+    net: given.Net = None,
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
     out: given.Out = None,
@@ -52,7 +53,7 @@ def tune(
     tuning.check_target(save)
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
-    options |= {"memory_total": memory_total, "trials": trials, "workers": workers}
+    options |= {"net": net, "memory_total": memory_total, "trials": trials, "workers": workers}
     options |= {"grid": tuning.read_grid(grid) if grid else None}
     options |= {"scenario": scenario, "device": device, "out": where}
     found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)

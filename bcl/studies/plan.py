@@ -68,12 +68,18 @@ def place(suite: Suite, line: Line) -> str:
 
 
 def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
-    """The lines of these methods, or with these labels; all of them where none is given."""
+    """The lines of these methods, or with these labels (one with a comma may come in its parts); all of them where none
+    is given."""
     known = dict.fromkeys(name for one in planned for name in (one.line.method, one.line.label))
-    for name in methods:
-        if name not in known:
-            raise unknown("method of this suite", name, known)
-    return [one for one in planned if not methods or {one.line.method, one.line.label} & set(methods)]
+    wanted, rest = set(), list(methods)
+    while rest:
+        names = [", ".join(rest[:length]) for length in range(len(rest), 0, -1)]
+        name = next((name for name in names if name in known), None)
+        if name is None:
+            raise unknown("method of this suite", rest[0], known)
+        wanted.add(name)
+        rest = rest[name.count(", ") + 1 :]
+    return [one for one in planned if not methods or {one.line.method, one.line.label} & wanted]
 
 
 def where_values_come_from(planned: Sequence[Planned]) -> str:

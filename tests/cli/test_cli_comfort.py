@@ -108,26 +108,26 @@ SUITE = """
 seeds: 1
 runs:
   - {benchmark: split-digits, methods: [er, finetune], tasks: 2, samples: 20}
-  - {benchmark: split-digits, method: er, label: hasty, tasks: 2, samples: 20, set: {lr: 0.7}}
+  - {benchmark: split-digits, method: er, label: "hasty, too", tasks: 2, samples: 20, set: {lr: 0.7}}
 """
 
 
 def test_some_methods_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.yaml").write_text(SUITE)
     words = [str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "store"), "--device", "cpu", "--workers", "1"]
-    assert main(["suite", "run", *words, "--methods", "finetune, hasty", "--json"]) == 0
+    assert main(["suite", "run", *words, "--methods", "finetune, hasty, too", "--json"]) == 0
     ran = json.loads(capsys.readouterr().out)["runs"]
     assert [(run["method"], run["config"]["hyper"]["lr"]) for run in ran] == [("finetune", 0.1), ("er", 0.7)]
     assert main(["suite", "show", *words, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert {line["label"]: line["done"] for line in shown["lines"]} == {"er": 0, "finetune": 1, "hasty": 1}
+    assert {line["label"]: line["done"] for line in shown["lines"]} == {"er": 0, "finetune": 1, "hasty, too": 1}
     assert main(["suite", "show", *words, "--methods", "finetune", "--json"]) == 0
     assert [line["label"] for line in json.loads(capsys.readouterr().out)["lines"]] == ["finetune"]
     assert main(["report", str(tmp_path / "store")]) == 0
     assert "2 of 3 runs done" in (tmp_path / "store" / "report.html").read_text(), "the plan is still the whole suite"
     capsys.readouterr()
-    assert main(["suite", "run", *words, "--methods", "hastie"]) == 2
-    assert "unknown method of this suite 'hastie'; did you mean hasty?" in capsys.readouterr().err
+    assert main(["suite", "run", *words, "--methods", "hastie, too"]) == 2
+    assert "unknown method of this suite 'hastie'; did you mean hasty, too?" in capsys.readouterr().err
 
 
 class Terminal(io.StringIO):
