@@ -67,7 +67,7 @@ class ICaRL(Learner):
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
     def step_signature(self) -> Hashable:
-        return self.past
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         n, samples, labels = len(y), x, y
@@ -85,7 +85,7 @@ class ICaRL(Learner):
         x, known = self.scale(x), rows_of(self.own_classes, t)
         target = (y[:, None] == torch.arange(self.setting.n_classes, device=y.device)).float()
         if self.past:
-            earlier = torch.stack([self.own_classes[s] for s in self.past]).any(0)
+            earlier = (self.own_classes & self.earlier()[:, None]).any(0)
             target = torch.where(earlier & ~known, self.raw_logits(x, net=self.old).sigmoid(), target)
             known = known | earlier
         logits = full_precision(self.raw_logits(x))

@@ -52,7 +52,7 @@ class LwF(Learner):
         self.old = FrozenCopy(self.net, batch_statistics=self.hyper.old_mode == "train")
 
     def step_signature(self) -> Hashable:
-        return self.past
+        return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h, x = self.hyper, self.scale(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
@@ -14,9 +13,13 @@ def old_heads(learner: Learner) -> Tensor:
     """A boolean row over all classes for each head that is to stay as it was.
 
     Task-incrementally the earlier tasks' classes, one head per task; else one head, the classes of all earlier tasks.
+    On a GPU there are rows for the tasks to come too, without classes, so that a captured step serves every task: such
+    a head is at no distance and has no gradient.
     """
-    rows = torch.stack([learner.own_classes[s] for s in learner.past])
-    return rows if learner.setting.scenario == "task" else rows.any(0, keepdim=True)
+    rows = learner.own_classes & learner.earlier()[:, None]
+    if learner.setting.scenario != "task":
+        return rows.any(0, keepdim=True)
+    return rows if rows.is_cuda else rows[list(learner.past)]
 
 
 def old_heads_loss(learner: Learner, new: Tensor, old: Tensor, temperature: float) -> Loss:

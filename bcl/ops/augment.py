@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from bcl.ops.dispatch import fused
 from bcl.ops.strong_views import contrastive, randaugment, zoomed
 
 KINDS = ("none", "crop", "crop+colour", "randaugment", "simclr")
@@ -29,6 +30,14 @@ def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
     if kind == "none":
         return x
     draws = draws.view(len(x), DRAWS[kind])
+    if x.shape[1] == 3 and x.dtype in (torch.uint8, torch.float32) and len(x) and fused(x):
+        from bcl.ops.triton.views import view
+
+        if kind != "operations":
+            return view(x, kind, draws)
+        for i in range(0, 6, 2):
+            x = view(x, "operation", draws[:, i : i + 2])
+        return x
     if kind == "simclr":
         return _strong(contrastive, x, draws)
     if kind == "zoom":

@@ -32,6 +32,10 @@ def first_state(seed: int) -> Tensor:
 
 def integers(state: Tensor, n: int) -> Tensor:
     """The next n random integers, uniform in [0, 2^63)."""
+    if n <= 4096 and fused(state):
+        from bcl.ops.triton import choose as kernel
+
+        return kernel.integers(state, n)
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))

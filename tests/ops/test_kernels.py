@@ -103,6 +103,36 @@ def check_counted_loss() -> None:
             torch.testing.assert_close(fused, plain, atol=1e-6, rtol=1e-5)
 
 
+def check_views() -> None:
+    """A byte may be rounded to its neighbour: the arithmetic has another order."""
+    from bcl import ops
+    from bcl.ops.augment import DRAWS, augment
+    from bcl.ops.rows import integers
+
+    draw = torch.Generator().manual_seed(0)
+    for kind in set(DRAWS) - {"none"}:
+        for n, height, width in ((11, 9, 14), (40, 32, 32))[: 2 if DEVICE == "cuda" else 1]:
+            x = torch.randint(0, 256, (n, 3, height, width), generator=draw, dtype=torch.uint8).to(DEVICE)
+            drawn = torch.randint(0, 2**62, (n * DRAWS[kind],), generator=draw).to(DEVICE)
+            if kind == "randaugment":  # every operation at least once
+                drawn.view(n, -1)[:, 3] = torch.arange(n).to(DEVICE)
+            for samples, tolerance, on_average in ((x, 1.0, 0.005), (x / 255, 1e-5, 1e-6)):
+                fused = augment(samples, kind, drawn)
+                with ops.plain():
+                    plain = augment(samples, kind, drawn)
+                assert fused.dtype == plain.dtype == samples.dtype
+                off = (fused.double() - plain.double()).abs()
+                assert off.max() <= tolerance, (kind, height, samples.dtype, float(off.max()))
+                assert off.mean() <= on_average, (kind, float(off.mean()))
+    state = torch.tensor(12345, device=DEVICE)
+    other = state.clone()
+    for n in (1, 5, 1030):
+        fused = integers(state, n)
+        with ops.plain():
+            assert torch.equal(fused, integers(other, n))
+        assert torch.equal(state, other)
+
+
 def check_updates() -> None:
     """Of tensors smaller and larger than a program's share, in both memory layouts."""
     from bcl import ops
@@ -175,7 +205,16 @@ def check_quadratic_program() -> None:
             torch.testing.assert_close(u @ a @ u / 2 + b @ u, expected @ a @ expected / 2 + b @ expected)
 
 
-CHECKS = ["losses", "inputs", "mask", "counted_loss", "updates", "updates_that_are_refused", "quadratic_program"]
+CHECKS = [
+    "losses",
+    "inputs",
+    "mask",
+    "counted_loss",
+    "views",
+    "updates",
+    "updates_that_are_refused",
+    "quadratic_program",
+]
 
 
 @pytest.mark.parametrize("name", CHECKS)

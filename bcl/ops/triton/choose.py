@@ -112,3 +112,20 @@ def choose(state: Tensor, eligible: Tensor, k: int, without: int | Tensor = -1) 
         TILE=max(2, min(16, 8192 // room)), BLOCK=block, num_warps=max(4, min(16, block // 512)),
     )  # fmt: skip
     return out
+
+
+@triton.jit(do_not_specialize=["n"])
+def _integers(state, out, n, BLOCK: tl.constexpr):
+    seed = tl.load(state).to(tl.uint64)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        tl.store(out + i, random_integers(seed, i), mask=i < n)
+    tl.debug_barrier()  # not before all have read it
+    tl.store(state, (seed + n.to(tl.uint64) * 0x9E3779B97F4A7C15).to(tl.int64))
+
+
+def integers(state: Tensor, n: int) -> Tensor:
+    """The generator's next n integers; its state moves on. One program, so that it needs no other kernel."""
+    out = torch.empty(n, dtype=torch.int64, device=state.device)
+    _integers[(1,)](state, out, n, BLOCK=1024, num_warps=8)
+    return out
