@@ -134,7 +134,8 @@ class Loop:
         self._clock()
 
     def _run(self) -> None:
-        for m in self.members:
+        kinds = {(repr(m.learner.net), m.stream.setting.shape): m for m in self.members}
+        for m in kinds.values():
             if m.stream.setting.dtype != "int64":
                 compile_ahead(m.learner.net, m.stream.setting.shape)
         if not all(m.position.before for m in self.members):
