@@ -56,9 +56,8 @@ def count_passes(learner: Learner) -> dict[str, float] | None:
     """Forward and backward passes per arriving sample, averaged over the stream; None where they cannot be counted.
 
     A pass is as many multiplications as one sample takes through the network. A copy of the learner takes a step in
-    the first task, in the second and in the last; between these two the number is taken to be linear in the tasks. On
-    a GPU the copy has shapes alone and computes nothing. What a learner does when a task ends is added as it says.
-    Learners that differ in their seed alone are counted once.
+    the first task, in the second and in the last; between these two the number is taken to be linear in the tasks.
+    What a learner does when a task ends is added as it says. Learners that differ in their seed alone are counted once.
     """
     kind = type(learner), learner.hyper, replace(learner.setting, seed=0), repr(learner.net)
     try:
@@ -75,8 +74,7 @@ _counted: dict[Hashable, tuple[float, float]] = {}
 
 def _count(learner: Learner) -> tuple[float, float]:
     """By the steps alone."""
-    setting, on_cpu = learner.setting, learner.visible.device.type == "cpu"
-    twin = deepcopy(learner) if on_cpu else deepcopy(learner).to("meta")
+    setting, twin = learner.setting, deepcopy(learner)
     twin.train()
     n, tasks = setting.batch_size, setting.tasks
     x = torch.zeros(n, *setting.shape, dtype=getattr(torch, setting.dtype), device=twin.visible.device)
