@@ -16,7 +16,8 @@ from bcl.learners.base import Learner
 
 
 class Accuracies:
-    """A call gives the accuracy in percent of every learner on every task. Values come to the host once for all.
+    """A call gives the accuracy in percent of every learner on every task, or on the first few. Values come to the host
+    once for all.
 
     captured: the learners' passes over their test sets are parallel branches of one graph. It reads weights, statistics
     and masks where they lie, so that one graph, captured at the second call, serves the whole stream: the first call
@@ -34,14 +35,15 @@ class Accuracies:
         self.places: list[int] = []  # of the tensors that the graph reads
         self.capturable, self.warm = True, False
 
-    def __call__(self) -> list[list[float]]:
+    def __call__(self, tasks: int | None = None) -> list[list[float]]:
+        tasks = tasks or self.correct.shape[1]
         fixed = [self.captured and learner.answers_from_state for learner in self.learners]
         for i, learner in enumerate(self.learners):
             if not fixed[i]:
-                self.correct[i] = count(learner, self.tests[i])
+                self.correct[i, :tasks] = count(learner, self.tests[i], tasks)
         if any(fixed):
             self._count([i for i, its in enumerate(fixed) if its])
-        return [percent(row, tests) for row, tests in zip(self.correct.tolist(), self.tests, strict=True)]
+        return [percent(row, tests) for row, tests in zip(self.correct[:, :tasks].tolist(), self.tests, strict=True)]
 
     def _count(self, members: Sequence[int]) -> None:
         passes = [partial(count_together, self.learners[i], self.tests[i], self.correct[i]) for i in members]

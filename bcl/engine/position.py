@@ -21,6 +21,13 @@ class LogEntry(TypedDict):
     accuracy: list[float]
 
 
+class Evaluation(TypedDict):
+    """What is measured within a task, or when it has ended: of every task seen so far, the current one the last."""
+
+    steps: int
+    accuracy: list[float]
+
+
 @dataclass
 class Position:
     """Next: mini-batch `batch` of task `task`. Together with the learner's state it is a whole run."""
@@ -34,6 +41,7 @@ class Position:
     matrix: list[list[float]] = field(default_factory=list)  # a row of accuracies per task learnt
     log: list[LogEntry] = field(default_factory=list)  # one entry per task
     prequential: list[list[int]] = field(default_factory=list)  # [samples, right answers before learning], where asked
+    evaluations: list[Evaluation] = field(default_factory=list)  # every few mini-batches, where asked
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,6 +51,6 @@ class Position:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Position:
-        if data.keys() | {"time", "prequential"} != {one.name for one in fields(cls)}:
+        if data.keys() | {"time", "prequential", "evaluations"} != {one.name for one in fields(cls)}:
             raise DamagedFileError("it does not say where in its stream the learner stands")
         return cls(**data)

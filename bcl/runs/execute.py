@@ -11,7 +11,7 @@ import bcl
 from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
-from bcl.metrics import all_metrics, prequential_accuracy
+from bcl.metrics import all_metrics, continual_metrics, prequential_accuracy
 from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
@@ -106,6 +106,7 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
         stream,
         save=lambda at: save(learner, checkpoint, at.to_json(), run=run),
         prequential=config.prequential,
+        evaluate_every=config.evaluate_every,
     )
     if not resume:
         checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
@@ -153,6 +154,9 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
     }
     if at.prequential:
         content |= {"prequential": prequential_accuracy(at.prequential), "prequential_windows": at.prequential}
+    if at.evaluations:
+        rows = [one["accuracy"] for one in at.evaluations]
+        content |= {**continual_metrics(rows), "evaluations": at.evaluations}
     return store.finish(config, content, at.log)
 
 

@@ -20,10 +20,13 @@ NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kind
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
 RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
-    *("set", "seeds", "precision", "prequential", "label", "group"),
+    *("set", "seeds", "precision", "prequential", "evaluate_every", "label", "group"),
 )
 # RunConfig.resolve takes them by these names
-OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision", "prequential")
+OPTIONS = (
+    *("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision"),
+    *("prequential", "evaluate_every"),
+)
 NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
@@ -224,7 +227,7 @@ def _values(value: Any, key: str, place: str) -> list[Any]:
 
 
 def _fits(value: Any, key: str) -> bool:
-    if key in NUMBERS:
+    if key in NUMBERS or key == "evaluate_every":
         return _is_count(value) or (key == "samples" and value is None)  # None: all there are
     if key == "prequential":
         return isinstance(value, bool)
@@ -232,7 +235,7 @@ def _fits(value: Any, key: str) -> bool:
 
 
 def _allowed(key: str) -> str:
-    if key in NUMBERS:
+    if key in NUMBERS or key == "evaluate_every":
         return "a whole number of at least 1"
     if key == "prequential":
         return "true or false"
