@@ -128,6 +128,15 @@ def matrix_table(matrix: Sequence[Sequence[float]], after: Iterable[int]) -> byt
     return table.getvalue().encode()
 
 
+def evaluations_table(evaluations: Iterable[Evaluation], tasks: int) -> bytes:
+    """evaluations.csv: the accuracy on the tasks seen so far after so many mini-batches; empty: still to come."""
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(["steps", *(f"task_{j + 1}" for j in range(tasks))])
+    rows.writerows([one["steps"], *one["accuracy"], *[""] * (tasks - len(one["accuracy"]))] for one in evaluations)
+    return table.getvalue().encode()
+
+
 def _parse(text: str, directory: Path | None = None) -> Result:
     """A result from its text; a ValueError says what is wrong with it."""
     try:

@@ -22,13 +22,14 @@ from bcl.errors import DamagedFileError, StorageError
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import NAME as LOCK
 from bcl.runs.locks import Busy, Lock, is_held
-from bcl.runs.result import Result, log_lines, matrix_table, read_result, sealed
+from bcl.runs.result import Result, evaluations_table, log_lines, matrix_table, read_result, sealed
 
-FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
+FILES = ("config.yaml", "accuracy.csv", "evaluations.csv", "log.jsonl", "weights.safetensors", "result.json")
 
 
 class RunStore:
-    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint.
+    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint;
+    evaluations.csv where the run was evaluated within tasks, too.
 
     error.json says why a run failed; `<root>/journal.jsonl` has a line for every start and end of a run.
     """
@@ -79,6 +80,8 @@ class RunStore:
         where = self.create(config)
         table = matrix_table(content["accuracy_matrix"], [entry["after_task"] for entry in log])
         beside = {"accuracy.csv": table, "log.jsonl": log_lines(log)}
+        if "evaluations" in content:
+            beside["evaluations.csv"] = evaluations_table(content["evaluations"], len(content["before"]))
         for name, data in beside.items():
             write_atomically(where / name, data)
         beside["config.yaml"] = _config_text(config)
