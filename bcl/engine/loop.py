@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from bcl.engine.accuracies import Accuracies
+from bcl.engine.boundary import beside_steps
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable, signature_of
 from bcl.engine.clock import Clock
 from bcl.engine.continual import Continual
@@ -170,10 +171,10 @@ class Loop:
         feeds = self._feeds(t)
         with self.clock.during("steps"):
             for m in self.members:
-                m.learner.enter(t)
+                beside_steps(m, m.learner.enter, t)
             self._steps(feeds)
             for m in self.members:
-                m.learner.end_task(t)
+                beside_steps(m, m.learner.end_task, t)
             self._synchronize()
         self._measure(t + 1)
 
@@ -299,8 +300,9 @@ class Loop:
         self._clock()
         for counted in self.prequential.values():
             counted.settle()
-        for m, row in zip(self.members, rows, strict=True):
+        for m, row, beside in zip(self.members, rows, self.accuracies.beside, strict=True):
             at = m.position
+            at.note_passes(*beside)
             at.matrix.append(row)
             at.task, at.batch = next_task, 0
             seconds = round(at.seconds, 3)

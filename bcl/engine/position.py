@@ -42,6 +42,7 @@ class Position:
     log: list[LogEntry] = field(default_factory=list)  # one entry per task
     prequential: list[list[int]] = field(default_factory=list)  # [samples, right answers before learning], where asked
     evaluations: list[Evaluation] = field(default_factory=list)  # every few mini-batches, where asked
+    passes: list[int] = field(default_factory=lambda: [0, 0])  # samples through the network, beside steps: see boundary
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,8 +50,12 @@ class Position:
     def spend(self, phase: str, seconds: float) -> None:
         self.time[phase] = self.time.get(phase, 0.0) + seconds
 
+    def note_passes(self, forward: int, backward: int) -> None:
+        """So many samples went through the network when a task began or ended, or to make answers ready."""
+        self.passes = [self.passes[0] + forward, self.passes[1] + backward]
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Position:
-        if data.keys() | {"time", "prequential", "evaluations"} != {one.name for one in fields(cls)}:
+        if data.keys() | {"time", "prequential", "evaluations", "passes"} != {one.name for one in fields(cls)}:
             raise DamagedFileError("it does not say where in its stream the learner stands")
         return cls(**data)

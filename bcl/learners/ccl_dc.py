@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
@@ -114,10 +115,7 @@ class CCLDC(Replaying):
         current, replayed = self.mask(raw, t, replay.task).split([len(x), len(again)])
         return current, replayed
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         x = self.scale(x)
         return self.mask((self.raw_logits(x) + self.raw_logits(x, net=self.peer)) / 2, t)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is CCLDC.answer

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
@@ -114,11 +115,8 @@ class CLSER(Replaying):
         square = (now - better).square().masked_fill(~visible, 0.0)
         return (square.sum(1) / visible.sum(1)).mean()
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         means = {"stable": self.stable, "plastic": self.plastic}
         mean = means.get(self.hyper.answers)
         return self.logits(x, t, None if mean is None else state_of(mean.net))
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is CLSER.answer

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
@@ -101,6 +102,7 @@ class MKD(Replaying):
         weighed: float = h.distill_weight * h.temperature**2
         return mean_loss(logits, y, replay, weight) + weighed * held
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, self.answering())
 
@@ -112,7 +114,3 @@ class MKD(Replaying):
         if self.hyper.answers == "both":
             own |= {name: torch.lerp(own[name], weight, 0.5) for name, weight in teacher.items()}
         return own
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is MKD.answer

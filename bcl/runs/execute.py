@@ -139,7 +139,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
-        "passes": engine.count_passes(member.learner),
+        "passes": engine.count_passes(member.learner, [samples / sum(member.lengths) for samples in at.passes]),
         "stored_bytes": engine.stored_bytes(member.learner),
         "config": config.to_json(),
         "sources": config.sources,

@@ -24,7 +24,8 @@ from bcl.runs.locks import NAME as LOCK
 from bcl.runs.locks import Busy, Lock, is_held
 from bcl.runs.result import Result, evaluations_table, log_lines, matrix_table, read_result, sealed
 
-FILES = ("config.yaml", "accuracy.csv", "evaluations.csv", "log.jsonl", "weights.safetensors", "result.json")
+FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
+WITHIN_TASKS = "evaluations.csv"  # of a run that was evaluated there
 
 
 class RunStore:
@@ -81,7 +82,7 @@ class RunStore:
         table = matrix_table(content["accuracy_matrix"], [entry["after_task"] for entry in log])
         beside = {"accuracy.csv": table, "log.jsonl": log_lines(log)}
         if "evaluations" in content:
-            beside["evaluations.csv"] = evaluations_table(content["evaluations"], len(content["before"]))
+            beside[WITHIN_TASKS] = evaluations_table(content["evaluations"], len(content["before"]))
         for name, data in beside.items():
             write_atomically(where / name, data)
         beside["config.yaml"] = _config_text(config)
@@ -95,7 +96,7 @@ class RunStore:
         """Take over a run that was computed elsewhere; its result last, as in `finish`."""
         where = self.create(config)
         for name in sorted(files, key=lambda name: name == "result.json"):
-            if name in FILES:
+            if name in (*FILES, WITHIN_TASKS):
                 write_atomically(where / name, files[name])
         self.note(config, "adopted")
 
