@@ -150,7 +150,9 @@ def test_one_task_has_no_earlier_ones():
     assert continual_metrics([[40.0], [60.0]]) == {"aaa": 50.0, "min_acc": None, "wc_acc": 60.0, "stability_gap": None}
 
 
-@pytest.mark.parametrize("rows", [[], [[]], [[1.0, 2.0]], [[1.0], [1.0, 2.0, 3.0]], [[1.0], [1.0, 2.0], [1.0]]])
+@pytest.mark.parametrize(
+    "rows", [[], [[]], [[1.0, 2.0]], [[1.0], [1.0, 2.0, 3.0]], [[1.0], [1.0, 2.0], [1.0], [1.0, 2.0]]]
+)
 def test_rows_that_are_no_evaluations_are_refused(rows):
     with pytest.raises(InputError, match="evaluations"):
         continual_metrics(rows)
