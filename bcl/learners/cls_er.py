@@ -14,12 +14,10 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     descend,
     draw_or_repeat,
     keep,
     mean_loss,
-    memory_of,
     state_of,
     view,
     weighted,
@@ -70,8 +68,7 @@ class CLSER(Replaying):
     family, colour, marker, relative_cost = "replay", "#66a61e", "*", 5.0
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.plastic, self.stable = (FrozenCopy(self.net, batch_statistics=True) for _ in range(2))
         self.optimizer = optimizer_of(self)
         self.steps: Tensor

@@ -14,12 +14,10 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     descend,
     draw_or_repeat,
     keep,
     mean_loss,
-    memory_of,
     state_of,
     view,
 )
@@ -72,8 +70,7 @@ class MKD(Replaying):
     family, colour, marker, relative_cost = "replay", "#d55e00", "P", 5.0
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.teacher = FrozenCopy(self.net, batch_statistics=True)
         self.optimizer = optimizer_of(self)
 

@@ -14,12 +14,10 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     check_width,
     descend,
     draw_earlier,
     keep,
-    memory_of,
     view,
 )
 from bcl.memory import Samples
@@ -74,8 +72,6 @@ class MOSE(NearestMean, Replaying):
 
     def setup(self) -> None:
         super().setup()
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
         self.experts = Experts(self.net, self.setting, self.hyper.dimensions)
         self.optimizer = optimizer_of(self, self.experts)
 

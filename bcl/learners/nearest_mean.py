@@ -16,7 +16,7 @@ NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 t
 
 
 class NearestMean(Learner):
-    """A learner that answers so; its `setup` calls this one, and makes the memory. Until a visible class has a mean the
+    """A learner that answers so, of its `memory`. Its `setup` calls this one. Until a visible class has a mean the
     network's own logits are the answer; a class that has none while another does is not answered."""
 
     scenarios = ("task", "class")
@@ -33,6 +33,7 @@ class NearestMean(Learner):
         )
 
     def setup(self) -> None:
+        super().setup()
         self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
         if not callable(getattr(self.net, "features", None)):
             raise InputError(

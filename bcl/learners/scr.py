@@ -14,12 +14,10 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     check_width,
     descend,
     draw_or_repeat,
     keep,
-    memory_of,
     view,
 )
 from bcl.nets import projection_head
@@ -66,8 +64,6 @@ class SCR(NearestMean, Replaying):
 
     def setup(self) -> None:
         super().setup()
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
         self.head = projection_head(self.net, self.setting, self.hyper.dimensions)
         self.optimizer = optimizer_of(self, self.head)
 
