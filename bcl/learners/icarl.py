@@ -50,6 +50,7 @@ class ICaRL(NearestMean):
     cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
     needs_boundaries = "exemplars are put into order, and the old network is copied, when a task ends"
     family, colour, marker, relative_cost = "regularization", "#d98cb3", "D", 3.0
+    memory: HerdingMemory
 
     def setup(self) -> None:
         super().setup()
