@@ -186,7 +186,8 @@ def _check_metrics(content: Any, found: Mapping[str, float | None], source: str)
 def _check_evaluations(content: Any, tasks: int) -> None:
     steps = [one["steps"] for one in content["evaluations"]]
     rows = [one["accuracy"] for one in content["evaluations"]]
-    if not all(type(step) is int for step in steps) or steps != sorted({*steps}) or max(map(len, rows), default=0) > tasks:
+    in_order = all(type(step) is int for step in steps) and steps == sorted({*steps})
+    if not in_order or any(len(row) > tasks for row in rows):
         raise ValueError("its evaluations are not one after another, of the tasks seen so far")
     if not all(0.0 <= value <= 100.0 for row in rows for value in row):
         raise ValueError("an accuracy of its evaluations is not between 0 and 100")
