@@ -1,11 +1,14 @@
 """From the accuracy matrix to figures. a[i][j]: accuracy on task j's test set after learning task i, in percent.
 
-The definitions are those of the paper's appendix; BWT and FWT are Lopez-Paz & Ranzato's (2017).
+The definitions are those of the paper's appendix; BWT and FWT are Lopez-Paz & Ranzato's (2017). What is measured within
+tasks, too, is a row per evaluation: the accuracy on every task seen so far, so that its length says which one is being
+learnt; the definitions are Caccia et al.'s (2022) and De Lange, van de Ven & Tuytelaars' (2023).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -108,3 +111,64 @@ def prequential_accuracy(windows: Sequence[Sequence[int]]) -> float | None:
     """
     samples = sum(window[0] for window in windows)
     return 100.0 * sum(window[1] for window in windows) / samples if samples else None
+
+
+def average_anytime_accuracy(rows: Matrix) -> float:
+    """AAA: the mean over all evaluations of the mean accuracy on the tasks seen so far.
+
+    >>> average_anytime_accuracy([[60.0], [80.0], [40.0, 60.0], [60.0, 80.0]])
+    65.0
+    """
+    return float(np.mean([np.mean(row) for row in _rows(rows)]))
+
+
+def minimum_accuracy(rows: Matrix) -> float | None:
+    """min-ACC = 1/(T-1) sum_{j<T} of the lowest accuracy on task j since its end; None for one task.
+
+    >>> minimum_accuracy([[60.0], [80.0], [40.0, 60.0], [60.0, 80.0]])
+    40.0
+    """
+    rows = _rows(rows)
+    lowest = [min(row[j] for row in rows if len(row) > j + 1) for j in range(len(rows[-1]) - 1)]
+    return float(np.mean(lowest)) if lowest else None
+
+
+def worst_case_accuracy(rows: Matrix) -> float:
+    """WC-ACC = a[T]/T + (1 - 1/T) min-ACC: the last task as it is at the end, the others as they were at their worst.
+
+    >>> worst_case_accuracy([[60.0], [80.0], [40.0, 60.0], [60.0, 80.0]])
+    60.0
+    """
+    lowest, share = minimum_accuracy(rows), 1 / len(_rows(rows)[-1])
+    return float(share * rows[-1][-1] + (1 - share) * (0.0 if lowest is None else lowest))
+
+
+def stability_gap(rows: Matrix) -> float | None:
+    """How far earlier tasks fall when a new one begins: their accuracy at the boundary less the lowest one while the
+    new task is learnt, the mean over earlier tasks and then over boundaries; None for one task.
+
+    >>> stability_gap([[60.0], [80.0], [40.0, 60.0], [60.0, 80.0]])
+    40.0
+    """
+    parts = [list(part) for _, part in groupby(_rows(rows), key=len)]
+    falls = [
+        np.mean(np.asarray(before[-1]) - np.asarray(during)[:, : len(before[-1])].min(0))
+        for before, during in pairwise(parts)
+    ]
+    return float(np.mean(falls)) if falls else None
+
+
+def continual_metrics(rows: Matrix) -> dict[str, float | None]:
+    return {
+        "aaa": average_anytime_accuracy(rows),
+        "min_acc": minimum_accuracy(rows),
+        "wc_acc": worst_case_accuracy(rows),
+        "stability_gap": stability_gap(rows),
+    }
+
+
+def _rows(rows: Matrix) -> Matrix:
+    sizes = [len(row) for row in rows]
+    if not sizes or [*dict.fromkeys(sizes)] != [*range(1, sizes[-1] + 1)] or sizes != sorted(sizes):
+        raise InputError("evaluations within tasks are rows of the accuracies on the tasks seen so far, from one on")
+    return rows

@@ -1,5 +1,7 @@
 """The metrics of the paper's appendix, worked out by hand."""
 
+import random
+
 import pytest
 
 from bcl.errors import InputError
@@ -8,6 +10,7 @@ from bcl.metrics import (
     anytime_accuracy,
     average_accuracy,
     backward_transfer,
+    continual_metrics,
     forgetting,
     forward_transfer,
     learning_accuracy,
@@ -75,3 +78,81 @@ def test_a_matrix_that_is_none_is_one_line(matrix, measure):
 def test_accuracies_of_the_untrained_network_are_one_per_task(before):
     with pytest.raises(InputError, match="untrained network"):
         forward_transfer(THREE, before)
+
+
+# ---- within tasks --------------------------------------------------------------------------------------------------
+
+# Task 1 is measured twice, task 2 three times, task 3 twice; the last of each when it has ended.
+WITHIN = [
+    [50.0],
+    [80.0],
+    [30.0, 40.0],
+    [60.0, 50.0],
+    [70.0, 90.0],
+    [20.0, 60.0, 40.0],
+    [65.0, 85.0, 95.0],
+]
+
+
+def test_evaluations_within_tasks_by_hand():
+    found = continual_metrics(WITHIN)
+    means = [50, 80, (30 + 40) / 2, (60 + 50) / 2, (70 + 90) / 2, (20 + 60 + 40) / 3, (65 + 85 + 95) / 3]
+    assert found["aaa"] == pytest.approx(sum(means) / 7)
+    assert found["min_acc"] == pytest.approx((20 + 60) / 2)  # not 50, nor 40 and 50: those were before the task's end
+    assert found["wc_acc"] == pytest.approx(95 / 3 + (1 - 1 / 3) * 40)
+    assert found["stability_gap"] == pytest.approx(((80 - 30) + ((70 - 20) + (90 - 60)) / 2) / 2)
+
+
+def _slowly(rows):
+    """The definitions, word by word, over pairs (the task that is being learnt, accuracies)."""
+    measured = [(len(row) - 1, row) for row in rows]
+    tasks = measured[-1][0] + 1
+    total = 0.0
+    for k, row in measured:
+        seen = 0.0
+        for j in range(k + 1):
+            seen += row[j]
+        total += seen / (k + 1)
+    anytime = total / len(measured)
+    lowest = []
+    for j in range(tasks - 1):
+        worst = 100.0
+        for k, row in measured:
+            if k > j and row[j] < worst:
+                worst = row[j]
+        lowest.append(worst)
+    minimum = sum(lowest) / len(lowest) if lowest else None
+    last = measured[-1][1][-1]
+    worst_case = last / tasks + (1 - 1 / tasks) * minimum if lowest else last
+    boundaries = []
+    for k in range(1, tasks):
+        before = [row for task, row in measured if task == k - 1][-1]
+        falls = []
+        for j in range(k):
+            falls.append(before[j] - min(row[j] for task, row in measured if task == k))
+        boundaries.append(sum(falls) / len(falls))
+    gap = sum(boundaries) / len(boundaries) if boundaries else None
+    return {"aaa": anytime, "min_acc": minimum, "wc_acc": worst_case, "stability_gap": gap}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_evaluations_within_tasks_equal_their_definitions(seed):
+    chance = random.Random(seed)
+    rows = [
+        [chance.uniform(0, 100) for _ in range(task + 1)]
+        for task in range(chance.randint(1, 6))
+        for _ in range(chance.randint(1, 5))
+    ]
+    assert continual_metrics(rows) == pytest.approx(_slowly(rows))
+
+
+def test_one_task_has_no_earlier_ones():
+    assert continual_metrics([[40.0], [60.0]]) == {"aaa": 50.0, "min_acc": None, "wc_acc": 60.0, "stability_gap": None}
+
+
+@pytest.mark.parametrize(
+    "rows", [[], [[]], [[1.0, 2.0]], [[1.0], [1.0, 2.0, 3.0]], [[1.0], [1.0, 2.0], [1.0], [1.0, 2.0]]]
+)
+def test_rows_that_are_no_evaluations_are_refused(rows):
+    with pytest.raises(InputError, match="evaluations"):
+        continual_metrics(rows)

@@ -35,6 +35,12 @@ def run(
     prequential: Annotated[
         bool, typer.Option("--prequential", help="Answer every mini-batch before it is learnt, too (test-then-train).")
     ] = False,
+    evaluate_every: Annotated[
+        int | None,
+        typer.Option(
+            "--evaluate-every", callback=given.count, help="Evaluate the tasks seen so far every N mini-batches, too."
+        ),
+    ] = None,
     out: given.Out = None,
     fresh: given.Fresh = False,
     stop_diverged: given.StopDiverged = False,
@@ -58,6 +64,7 @@ def run(
     options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
     options |= {"memory": memory, "memory_total": memory_total}
     options |= {"net": net, "precision": precision, "prequential": prequential or None}
+    options |= {"evaluate_every": evaluate_every}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
     suite = one_block(benchmark, methods, number, first, options, given.settings(set_))
     where = out or Path("runs") / slug(benchmark)

@@ -8,15 +8,18 @@ from functools import partial
 
 import torch
 
+from bcl.engine.boundary import NetworkPasses
 from bcl.engine.capture import Graph, NotCapturable
 from bcl.engine.clock import Clock
-from bcl.engine.evaluate import TestSets, count, count_together, percent
+from bcl.engine.evaluate import TestSets, count_first, count_together, evaluating, percent
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
 
 class Accuracies:
-    """A call gives the accuracy in percent of every learner on every task. Values come to the host once for all.
+    """A call gives the accuracy in percent of every learner on every task, or on the first few. Values come to the host
+    once for all. `beside`: the samples that the last call sent through each learner's network, forward and backward, to
+    make its answers ready: those of a memory for the means of classes, or to adapt to.
 
     captured: the learners' passes over their test sets are parallel branches of one graph. It reads weights, statistics
     and masks where they lie, so that one graph, captured at the second call, serves the whole stream: the first call
@@ -29,19 +32,25 @@ class Accuracies:
     ):
         self.learners, self.tests, self.captured = list(learners), list(tests), captured
         self.correct = torch.zeros(len(learners), len(tests[0].sizes), dtype=torch.int64, device=tests[0].device)
+        self.beside = [(0, 0)] * len(learners)
         self.clock = clock or Clock()
         self.graph: Graph | None = None
         self.places: list[int] = []  # of the tensors that the graph reads
         self.capturable, self.warm = True, False
 
-    def __call__(self) -> list[list[float]]:
+    def __call__(self, tasks: int | None = None) -> list[list[float]]:
+        tasks = tasks or self.correct.shape[1]
         fixed = [self.captured and learner.answers_from_state for learner in self.learners]
         for i, learner in enumerate(self.learners):
             if not fixed[i]:
-                self.correct[i] = count(learner, self.tests[i])
+                with evaluating(learner):
+                    with NetworkPasses(learner.net) as passes:
+                        learner.make_ready()
+                    self.correct[i, :tasks] = count_first(learner, self.tests[i], tasks)
+                self.beside[i] = passes.forward, passes.backward
         if any(fixed):
             self._count([i for i, its in enumerate(fixed) if its])
-        return [percent(row, tests) for row, tests in zip(self.correct.tolist(), self.tests, strict=True)]
+        return [percent(row, tests) for row, tests in zip(self.correct[:, :tasks].tolist(), self.tests, strict=True)]
 
     def _count(self, members: Sequence[int]) -> None:
         passes = [partial(count_together, self.learners[i], self.tests[i], self.correct[i]) for i in members]

@@ -52,18 +52,19 @@ def _multiplications(operation: Any, args: Sequence[Any], out: Any) -> int:
     return 0
 
 
-def count_passes(learner: Learner) -> dict[str, float] | None:
+def count_passes(learner: Learner, beside: Sequence[float] = (0.0, 0.0)) -> dict[str, float] | None:
     """Forward and backward passes per arriving sample, averaged over the stream; None where they cannot be counted.
 
     A pass is as many multiplications as one sample takes through the network. A copy of the learner takes a step in
     the first task, in the second and in the last; between these two the number is taken to be linear in the tasks.
-    What a learner does when a task ends is added as it says. Learners that differ in their seed alone are counted once.
+    Learners that differ in their seed alone are counted once. `beside`: what is added to both, of what the learner did
+    beside its steps, when tasks began and ended.
     """
     kind = type(learner), learner.hyper, replace(learner.setting, seed=0), repr(learner.net)
     try:
         if kind not in _counted:
             _counted[kind] = _count(learner)
-        forward, backward = (passes + learner.boundary_passes() for passes in _counted[kind])
+        forward, backward = (steps + more for steps, more in zip(_counted[kind], beside, strict=True))
     except Exception:  # a method or network of the user's that cannot be copied, or not be asked like this
         return None
     return {"forward": round(forward, 3), "backward": round(backward, 3)}

@@ -58,13 +58,19 @@ def evaluate(learner: Learner, tests: TestSets) -> list[float]:
 
 
 def percent(correct: Sequence[int], tests: TestSets) -> list[float]:
-    return [100.0 * int(c) / n for c, n in zip(correct, tests.sizes, strict=True)]
+    """Of the first tasks, as many as there are counts of right answers."""
+    return [100.0 * int(c) / n for c, n in zip(correct, tests.sizes, strict=False)]
 
 
 def count(learner: Learner, tests: TestSets) -> Tensor:
     """Right answers on the test set of every task, task by task."""
     with evaluating(learner):
-        return torch.stack([_correct(learner, *tests[t], t) for t in range(len(tests.sizes))])
+        return count_first(learner, tests, len(tests.sizes))
+
+
+def count_first(learner: Learner, tests: TestSets, tasks: int) -> Tensor:
+    """The same of the first tasks; within `evaluating`."""
+    return torch.stack([_correct(learner, *tests[t], t) for t in range(tasks)])
 
 
 def count_together(learner: Learner, tests: TestSets, correct: Tensor) -> None:

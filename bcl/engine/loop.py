@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from bcl.engine.accuracies import Accuracies
+from bcl.engine.boundary import beside_steps
 from bcl.engine.capture import WARM_UP, Capture, NotCapturable, signature_of
 from bcl.engine.clock import Clock
+from bcl.engine.continual import Continual
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
 from bcl.engine.position import Interrupted, Position
@@ -31,7 +33,8 @@ AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one wo
 class Member:
     """A learner, its stream, and where it stands in it. `save` keeps both; what it returns is done beside the steps.
 
-    `prequential`: every mini-batch is answered before it is learnt. Not of the offline bound, which sees samples again.
+    `prequential`: every mini-batch is answered before it is learnt. `evaluate_every`: mini-batches of a task, after
+    which the tasks seen so far are evaluated; 0: never. Neither of the offline bound, which sees samples again.
     """
 
     learner: Learner
@@ -39,6 +42,7 @@ class Member:
     position: Position = field(default_factory=Position)
     save: Callable[[Position], Write | None] = lambda _: None
     prequential: bool = False
+    evaluate_every: int = 0
 
     @property
     def lengths(self) -> list[int]:
@@ -124,6 +128,7 @@ class Loop:
             for i, m in enumerate(self.members)
             if m.prequential and not m.learner.is_upper_bound
         }
+        self.continual = Continual(self.members, self.accuracies)
 
     def run(self) -> None:
         self._saved = self._reported = time.monotonic()
@@ -167,10 +172,10 @@ class Loop:
         feeds = self._feeds(t)
         with self.clock.during("steps"):
             for m in self.members:
-                m.learner.enter(t)
+                beside_steps(m, m.learner.enter, t)
             self._steps(feeds)
             for m in self.members:
-                m.learner.end_task(t)
+                beside_steps(m, m.learner.end_task, t)
             self._synchronize()
         self._measure(t + 1)
 
@@ -241,6 +246,14 @@ class Loop:
                         m.learner.step(*feed.batch(batch))
             for m, feed in zip(self.members, feeds, strict=True):
                 m.position.steps += batch < feed.batches
+            if self.continual.asked:
+                self._look(feeds, batch + 1)
+
+    def _look(self, feeds: list[Feed], done: int) -> None:
+        if due := self.continual.due(done, [feed.batches for feed in feeds]):
+            self._synchronize()
+            with self.clock.during("evaluation"):
+                self.continual.measure(due)
 
     def _test_first(self, feeds: list[Feed], batch: int) -> None:
         with self.clock.during("evaluation"):
@@ -283,11 +296,14 @@ class Loop:
 
     def _measure(self, next_task: int) -> None:
         rows = self._accuracies()
+        with self.clock.during("evaluation"):
+            self.continual.end(rows)
         self._clock()
         for counted in self.prequential.values():
             counted.settle()
-        for m, row in zip(self.members, rows, strict=True):
+        for m, row, beside in zip(self.members, rows, self.accuracies.beside, strict=True):
             at = m.position
+            at.note_passes(*beside)
             at.matrix.append(row)
             at.task, at.batch = next_task, 0
             seconds = round(at.seconds, 3)

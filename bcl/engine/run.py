@@ -8,8 +8,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from bcl.engine.loop import Loop, Member
+from bcl.engine.position import Evaluation
+from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.metrics import all_metrics, prequential_accuracy
+from bcl.metrics import all_metrics, continual_metrics, prequential_accuracy
 from bcl.streams import Stream
 
 Report = Callable[[int, int], None]  # (steps done, steps in all)
@@ -26,13 +28,23 @@ class Run:
     seconds: float
     prequential: float | None = None  # accuracy on every mini-batch before it was learnt, where that was asked for
     windows: list[list[int]] = field(default_factory=list)  # the same over time: [samples, right answers] of stretches
+    evaluations: list[Evaluation] = field(default_factory=list)  # on the tasks seen so far, every few mini-batches, and
+    continual: dict[str, float | None] = field(default_factory=dict)  # aaa, min_acc, wc_acc, stability_gap of these
 
 
-def run(learner: Learner, stream: Stream, report: Report | None = None, *, prequential: bool = False) -> Run:
+def run(
+    learner: Learner,
+    stream: Stream,
+    report: Report | None = None,
+    *,
+    prequential: bool = False,
+    evaluate_every: int = 0,
+) -> Run:
     """Take a learner through a stream, and measure it on all tasks after every one.
 
     `report` is called a few times per second; without it a bar is shown if standard error is a terminal.
     `prequential`: every mini-batch is answered before it is learnt, too, which costs a forward pass.
+    `evaluate_every`: after so many mini-batches the tasks seen so far are evaluated, within tasks too; 0: never.
 
     >>> import bcl
     >>> stream = bcl.benchmark("split-digits").stream(seed=0, tasks=2, samples=20)
@@ -40,12 +52,17 @@ def run(learner: Learner, stream: Stream, report: Report | None = None, *, prequ
     >>> len(result.accuracy_matrix), result.steps
     (2, 4)
     """
-    member = Member(learner, stream, prequential=prequential)
+    if type(evaluate_every) is not int or evaluate_every < 0:
+        raise InputError(f"evaluate_every is a number of mini-batches, or 0, not {evaluate_every!r}")
+    member = Member(learner, stream, prequential=prequential, evaluate_every=evaluate_every)
     with _bar() if report is None else nullcontext(report) as told:
         Loop([member], learner.visible.device, report=lambda _, done, total: told(done, total)).run()
     at = member.position
     metrics, first = all_metrics(at.matrix, at.before), prequential_accuracy(at.prequential)
-    return Run(at.matrix, at.before, metrics, at.steps, at.seconds, first, at.prequential)
+    within = continual_metrics([one["accuracy"] for one in at.evaluations]) if at.evaluations else {}
+    return Run(
+        at.matrix, at.before, metrics, at.steps, at.seconds, first, at.prequential, at.evaluations, within
+    )  # fmt: skip
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
-from bcl.learners.base import Learner
+from bcl.learners.base import Learner, from_state
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy, full_precision
 from bcl.streams import Setting
@@ -91,7 +91,12 @@ class AdaptingLearner(Learner):
 
     @property
     def answers_from_state(self) -> bool:
-        return not self.hyper.adapt
+        return not self.hyper.adapt and super().answers_from_state
 
+    def make_ready(self) -> None:
+        for t in self.seen if self.hyper.adapt else ():
+            self.adaptation.state(self, t, self.memories())
+
+    @from_state
     def answer(self, x: Tensor, t: Any) -> Tensor:
         return self.logits(x, t, self.adaptation.state(self, t, self.memories()) if self.hyper.adapt else None)

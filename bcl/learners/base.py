@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from threading import RLock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,15 @@ from bcl.learners.passes import Passes
 from bcl.memory import Memory, Random, ReservoirMemory
 from bcl.nets import Standardized, reveal
 from bcl.streams import Setting
+
+Answer = TypeVar("Answer", bound=Callable[..., Tensor])
+
+
+def from_state(answer: Answer) -> Answer:
+    """Marks an `answer` that takes a task for each sample too, and does the same with the learner's tensors at all
+    times: an evaluation can then be captured once for a whole stream."""
+    answer.from_state = True  # type: ignore[attr-defined]
+    return answer
 
 
 class Learner(Passes):
@@ -195,21 +204,18 @@ class Learner(Passes):
         """Whether, as long as there is one task alone, it does nothing against forgetting."""
         return bool(self.needs_boundaries)
 
-    def boundary_passes(self) -> float:
-        """How many samples go forward and back through the network when tasks end, for each sample that arrived."""
-        return 0.0
+    def make_ready(self) -> None:
+        """Compute what answers need beside the network, once for many of them; in evaluation mode, without gradient."""
 
+    @from_state
     def answer(self, x: Tensor, t: Any) -> Tensor:
         """Masked logits for a prediction, in evaluation mode, without gradient."""
         return self.logits(x, t)
 
     @property
     def answers_from_state(self) -> bool:
-        """Whether `answer` takes a task for each sample and does the same with the learner's tensors at all times.
-
-        Then an evaluation can be captured once for a whole stream. A learner with an `answer` of its own says so.
-        """
-        return type(self).answer is Learner.answer
+        """Whether its `answer` is one that is marked so."""
+        return getattr(type(self).answer, "from_state", False)
 
     @property
     def past(self) -> tuple[int, ...]:

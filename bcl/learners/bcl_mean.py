@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from bcl.learners.base import from_state
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
@@ -134,9 +135,6 @@ class BCLMean(Replaying):
     def learns_plainly(self) -> bool:
         return not self.hyper.replay_current
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is BCLMean.answer

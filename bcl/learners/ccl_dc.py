@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import Common, Replaying, check_views, descend, draw_or_repeat, keep, memory_of, view, weighted
+from bcl.learners.replay import Common, Replaying, descend, draw_or_repeat, keep, view, weighted
 from bcl.memory import Samples
 from bcl.nets import peer_of
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss
@@ -57,8 +58,7 @@ class CCLDC(Replaying):
     family, colour, marker, relative_cost = "replay", "#7f3b08", "h", 12.0
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.peer = peer_of(self.net, self.setting.seed)
         self.optimizer = optimizer_of(self, self.peer)
 
@@ -114,10 +114,7 @@ class CCLDC(Replaying):
         current, replayed = self.mask(raw, t, replay.task).split([len(x), len(again)])
         return current, replayed
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         x = self.scale(x)
         return self.mask((self.raw_logits(x) + self.raw_logits(x, net=self.peer)) / 2, t)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is CCLDC.answer

@@ -8,17 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     descend,
     draw_or_repeat,
     keep,
     mean_loss,
-    memory_of,
     state_of,
     view,
     weighted,
@@ -69,8 +68,7 @@ class CLSER(Replaying):
     family, colour, marker, relative_cost = "replay", "#66a61e", "*", 5.0
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.plastic, self.stable = (FrozenCopy(self.net, batch_statistics=True) for _ in range(2))
         self.optimizer = optimizer_of(self)
         self.steps: Tensor
@@ -114,11 +112,8 @@ class CLSER(Replaying):
         square = (now - better).square().masked_fill(~visible, 0.0)
         return (square.sum(1) / visible.sum(1)).mean()
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         means = {"stable": self.stable, "plastic": self.plastic}
         mean = means.get(self.hyper.answers)
         return self.logits(x, t, None if mean is None else state_of(mean.net))
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is CLSER.answer

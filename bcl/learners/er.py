@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.errors import InputError
+from bcl.learners.base import from_state
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
@@ -121,12 +122,9 @@ class ER(Replaying):
     def learns_plainly(self) -> bool:
         return not self.hyper.replay_current
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is ER.answer
 
 
 class ERMIR(ER):

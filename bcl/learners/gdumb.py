@@ -84,11 +84,6 @@ class GDumb(Replaying):
                     optimizer.step(self.weights(), gradients(loss, self.weights()), self.rate(epoch))
         return t
 
-    def boundary_passes(self) -> float:
-        """The memory as it is now, trained on after every task that has begun."""
-        seen = int(self.memory.get_buffer("seen").sum())
-        return float(self.hyper.epochs * int(self.memory.filled().sum()) * len(self.seen) / max(1, seen))
-
     def rate(self, epoch: int) -> float:
         """A warm start, then cosines of 1, 2, 4 ... epochs, each from the highest rate down."""
         low, high = min(self.hyper.lowest_lr, self.hyper.lr), self.hyper.lr

@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bcl.learners import nearest_mean
-from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.nearest_mean import check_features, class_means, nearness, unit_features
+from bcl.learners.nearest_mean import NearestMean
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import full_precision, rows_of
@@ -23,7 +21,7 @@ class ICaRLHyper(HyperParameters):
     replay_batch: int = hyper(128, "exemplars per step, at most the slots of one task", low=1)
 
 
-class ICaRL(Learner):
+class ICaRL(NearestMean):
     """Incremental classifier and representation learning (Rebuffi et al., 2017), online.
 
         q <- σ(z_c^old) for the classes c of earlier tasks, of the network as it was when the last task ended
@@ -48,23 +46,18 @@ class ICaRL(Learner):
 
     Hyper = ICaRLHyper
     reference = "Rebuffi et al., 2017"
-    scenarios = ("task", "class")
     memory_kind = "exemplars per class in order of herding, K = slots of all tasks; a copy of the network"
     cost = "1 forward and backward, and 1 forward of the old network, on batch + exemplars"
     needs_boundaries = "exemplars are put into order, and the old network is copied, when a task ends"
     family, colour, marker, relative_cost = "regularization", "#d98cb3", "D", 3.0
-
-    @classmethod
-    def refusal(cls, scenario: str) -> str:
-        return nearest_mean.refusal("iCaRL") if scenario == "domain" else super().refusal(scenario)
+    memory: HerdingMemory
 
     def setup(self) -> None:
+        super().setup()
         setting = self.setting
-        check_features(self, "icarl")
         dtype = getattr(torch, setting.dtype)
         self.memory = HerdingMemory(setting.slots, setting.n_classes, setting.shape, dtype, setting.tasks)
         self.old = FrozenCopy(self.net)
-        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -106,18 +99,7 @@ class ICaRL(Learner):
         for c in self.setting.classes[t]:
             slots = self.memory.slots_of(c)
             if len(slots):
-                self.memory.sort(c, herding_order(unit_features(self, self.memory.x[slots])))
+                self.memory.sort(c, herding_order(self.unit(self.memory.x[slots])))
         self.net.train(self.training)
         self.old.take(self.net)
         return t
-
-    # ---- answering -------------------------------------------------------------------------------------------------
-
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        if self.means is None:
-            self.means = class_means(self, self.memory)
-        return nearness(self, x, t, self.means)
-
-    def train(self, mode: bool = True) -> ICaRL:
-        self.means = None
-        return super().train(mode)

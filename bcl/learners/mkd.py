@@ -8,17 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     descend,
     draw_or_repeat,
     keep,
     mean_loss,
-    memory_of,
     state_of,
     view,
 )
@@ -71,8 +70,7 @@ class MKD(Replaying):
     family, colour, marker, relative_cost = "replay", "#d55e00", "P", 5.0
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.teacher = FrozenCopy(self.net, batch_statistics=True)
         self.optimizer = optimizer_of(self)
 
@@ -101,6 +99,7 @@ class MKD(Replaying):
         weighed: float = h.distill_weight * h.temperature**2
         return mean_loss(logits, y, replay, weight) + weighed * held
 
+    @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, self.answering())
 
@@ -112,7 +111,3 @@ class MKD(Replaying):
         if self.hyper.answers == "both":
             own |= {name: torch.lerp(own[name], weight, 0.5) for name, weight in teacher.items()}
         return own
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is MKD.answer

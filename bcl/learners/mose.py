@@ -8,19 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from bcl.learners import nearest_mean
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.nearest_mean import NO_MEAN, check_features
+from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     check_width,
     descend,
     draw_earlier,
     keep,
-    memory_of,
     view,
 )
 from bcl.memory import Samples
@@ -44,7 +41,7 @@ class MultiLevel(Common):
 MOSEHyper = variant("MOSEHyper", MultiLevel, memory="reservoir", optimizer="adam", weight_decay=0.0001)
 
 
-class MOSE(Replaying):
+class MOSE(NearestMean, Replaying):
     """Multi-level online sequential experts (MOSE; Yan et al., 2024).
 
     Each stage i of the network has an expert: features f_i of one size, a classifier h_i, a projection g_i.
@@ -69,22 +66,14 @@ class MOSE(Replaying):
 
     Hyper = MOSEHyper
     reference = "Yan et al., 2024"
-    scenarios = ("task", "class")
     memory_kind = "reservoir; experts at every stage"
     cost = "K x 4 forward and backward on batch + replay and half of that (1 without augmentation)"
     family, colour, marker, relative_cost = "replay", "#4d4d99", "p", 8.0
 
-    @classmethod
-    def refusal(cls, scenario: str) -> str:
-        return nearest_mean.refusal("MOSE") if scenario == "domain" else super().refusal(scenario)
-
     def setup(self) -> None:
-        check_features(self, "mose")
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.experts = Experts(self.net, self.setting, self.hyper.dimensions)
         self.optimizer = optimizer_of(self, self.experts)
-        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
     def trained(self) -> list[nn.Parameter]:
         return [*self.weights(), *self.experts.parameters()]
@@ -165,24 +154,6 @@ class MOSE(Replaying):
 
     # ---- answering -------------------------------------------------------------------------------------------------
 
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        if self.means is None:
-            self.means = self.class_means()
-        means, known = self.means
-        if not (known & self.visible[t]).any():
-            return self.logits(x, t)
-        near = (2 * torch.einsum("end,ecd->enc", self.unit(x).double(), means.double()) - 2).mean(0).float()
-        return self.mask(torch.where(known, near, NO_MEAN), t)
-
-    def class_means(self) -> tuple[Tensor, Tensor]:
-        """In each expert's space the mean of each class's stored samples [experts, classes, d]; which have any."""
-        slots = self.memory.filled().nonzero().flatten()
-        member = self.memory.y[slots] == torch.arange(self.setting.n_classes, device=slots.device)[:, None]
-        if not len(slots):
-            return torch.zeros(0, device=slots.device), member.any(1)
-        features = self.unit(self.memory.x[slots])
-        return normalize(torch.einsum("cn,end->ecd", member.double(), features.double()), dim=2).float(), member.any(1)
-
     def unit(self, x: Tensor) -> Tensor:
         """Features of unit length, [experts, n, d]."""
         parts = [
@@ -190,9 +161,13 @@ class MOSE(Replaying):
         ]
         return normalize(torch.cat(parts, 1), dim=2)
 
-    def train(self, mode: bool = True) -> MOSE:
-        self.means = None
-        return super().train(mode)
+    def mean_of(self, member: Tensor, features: Tensor) -> Tensor:
+        """In each expert's space [experts, classes, d]."""
+        return normalize(torch.einsum("cn,end->ecd", member.double(), features.double()), dim=2).float()
+
+    def nearness(self, features: Tensor, means: Tensor) -> Tensor:
+        """The mean over the experts."""
+        return (2 * torch.einsum("end,ecd->enc", features.double(), means.double()) - 2).mean(0).float()
 
 
 def _mean(each: Tensor, counted: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from bcl.learners.base import from_state
 from bcl.learners.frozen import Frozen
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 
@@ -52,6 +53,7 @@ class NCM(Frozen):
         self.sums += member.T @ self.scaled(self.features(x))
         self.counts += member.sum(0)
 
+    @from_state
     def answer(self, x: Tensor, t: int | Tensor) -> Tensor:
         """Minus the squared distance of each class mean."""
         means = self.scaled(self.sums / self.counts.clamp(min=1)[:, None])
@@ -61,7 +63,3 @@ class NCM(Frozen):
 
     def scaled(self, features: Tensor) -> Tensor:
         return normalize(features) if self.hyper.unit_length else features
-
-    @property
-    def answers_from_state(self) -> bool:
-        return type(self).answer is NCM.answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -13,48 +15,70 @@ from bcl.memory import Memory
 NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 
 
-def check_features(learner: Learner, name: str) -> None:
-    """Raise where the network does not say what its features are."""
-    if not callable(getattr(learner.net, "features", None)):
-        raise InputError(
-            f"{name} compares features: give {type(learner.net).__name__} a method features(x) that returns "
-            "what its last layer takes, [n, d]"
+class NearestMean(Learner):
+    """A learner that answers so, of its `memory`. Its `setup` calls this one. Until a visible class has a mean the
+    network's own logits are the answer; a class that has none while another does is not answered."""
+
+    scenarios = ("task", "class")
+    memory: Memory
+
+    @classmethod
+    def refusal(cls, scenario: str) -> str:
+        if scenario != "domain":
+            return super().refusal(scenario)
+        return (
+            f"{cls.__name__} does not learn domain-incrementally: it answers with the nearest of one mean per class, "
+            "and a class that looks different in every task has no such mean; use --scenario task or class, or er or "
+            "bcl-dual"
         )
 
+    def setup(self) -> None:
+        super().setup()
+        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
+        if not callable(getattr(self.net, "features", None)):
+            raise InputError(
+                f"{type(self).__name__} compares features: give {type(self.net).__name__} a method features(x) that "
+                "returns what its last layer takes, [n, d]"
+            )
 
-def refusal(name: str) -> str:
-    """Of the domain-incremental scenario."""
-    return (
-        f"{name} does not learn domain-incrementally: it answers with the nearest of one mean per class, and a "
-        "class that looks different in every task has no such mean; use --scenario task or class, or er or bcl-dual"
-    )
+    def train(self, mode: bool = True) -> Self:
+        self.means = None
+        return super().train(mode)
 
+    @torch.no_grad()
+    def make_ready(self) -> None:
+        if self.means is None:
+            self.means = self.class_means()
 
-def unit_features(learner: Learner, x: Tensor) -> Tensor:
-    """The network's features, scaled to unit length."""
-    parts = [learner.net.features(learner.scale(part)) for part in x.split(256)]  # type: ignore[operator]
-    return normalize(torch.cat(parts).flatten(1).float())
+    def answer(self, x: Tensor, t: int) -> Tensor:
+        self.make_ready()
+        assert self.means is not None
+        means, known = self.means
+        if not (known & self.visible[t]).any():
+            return self.logits(x, t)
+        return self.mask(torch.where(known, self.nearness(self.unit(x), means), NO_MEAN), t)
 
+    def class_means(self) -> tuple[Tensor, Tensor]:
+        """The mean of each class's stored samples [..., classes, d], and which classes have any."""
+        slots = self.memory.filled().nonzero().flatten()
+        member = self.memory.y[slots] == torch.arange(self.setting.n_classes, device=slots.device)[:, None]
+        if not len(slots):
+            return torch.zeros(0, device=slots.device), member.any(1)
+        return self.mean_of(member, self.unit(self.memory.x[slots])), member.any(1)
 
-def class_means(learner: Learner, memory: Memory) -> tuple[Tensor, Tensor]:
-    """The mean of each class's stored samples [classes, d], and which classes have any. For an answer, not for a step:
-    it is known as long as the learner stays in evaluation mode."""
-    slots = memory.filled().nonzero().flatten()
-    member = memory.y[slots] == torch.arange(learner.setting.n_classes, device=slots.device)[:, None]
-    if not len(slots):
-        return torch.zeros(0, device=slots.device), member.any(1)
-    features = unit_features(learner, memory.x[slots])
-    with torch.autocast(slots.device.type, enabled=False):
-        return normalize(member.float() @ features), member.any(1)
+    # What a learner with features of another kind changes:
 
+    def unit(self, x: Tensor) -> Tensor:
+        """The network's features [n, d], scaled to unit length."""
+        parts = [self.net.features(self.scale(part)) for part in x.split(256)]  # type: ignore[operator]
+        return normalize(torch.cat(parts).flatten(1).float())
 
-def nearness(learner: Learner, x: Tensor, t: int, means: tuple[Tensor, Tensor]) -> Tensor:
-    """Minus the squared distance of each class mean. Until a visible class has a mean the network's own logits are the
-    answer; a class that has none while another does is not answered."""
-    mean, known = means
-    if not (known & learner.visible[t]).any():
-        return learner.logits(x, t)
-    features = unit_features(learner, x)
-    with torch.autocast(x.device.type, enabled=False):  # in half precision near neighbours would be one
-        near = 2 * features @ mean.T - 2
-    return learner.mask(torch.where(known, near, NO_MEAN), t)
+    def mean_of(self, member: Tensor, features: Tensor) -> Tensor:
+        """The mean of each class's features, scaled to unit length; member: [classes, n]."""
+        with torch.autocast(features.device.type, enabled=False):
+            return normalize(member.float() @ features)
+
+    def nearness(self, features: Tensor, means: Tensor) -> Tensor:
+        """Minus the squared distance of each class mean [n, classes]."""
+        with torch.autocast(features.device.type, enabled=False):  # in half precision near neighbours would be one
+            return 2 * features @ means.T - 2

@@ -253,9 +253,14 @@ def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = N
 
 
 class Replaying(Learner):
-    """A learner with one memory, in which the classes of a task that begins find room."""
+    """A learner with one memory, in which the classes of a task that begins find room. One whose hyper-parameters are
+    not `Common` makes its memory in a `setup` of its own."""
 
     memory: Memory
+
+    def setup(self) -> None:
+        check_views(self.setting, self.hyper.augment)
+        self.memory = memory_of(self.setting, self.hyper.memory)
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)

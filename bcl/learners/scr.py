@@ -8,19 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from bcl.learners import nearest_mean
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.nearest_mean import check_features, class_means, nearness
+from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Common,
     Replaying,
-    check_views,
     check_width,
     descend,
     draw_or_repeat,
     keep,
-    memory_of,
     view,
 )
 from bcl.nets import projection_head
@@ -40,7 +37,7 @@ class Contrastive(Common):
 SCRHyper = variant("SCRHyper", Contrastive, memory="reservoir")
 
 
-class SCR(Replaying):
+class SCR(NearestMean, Replaying):
     """Supervised contrastive replay (Mai et al., 2021).
 
         B_M <- sample(M);   B <- B_n ∪ B_M;   V <- random views of B
@@ -61,22 +58,14 @@ class SCR(Replaying):
 
     Hyper = SCRHyper
     reference = "Mai et al., 2021"
-    scenarios = ("task", "class")
     memory_kind = "reservoir; a projection head"
     cost = "K x 2 forward and backward on batch + replay"
     family, colour, marker, relative_cost = "replay", "#1b8a8f", "v", 4.0
 
-    @classmethod
-    def refusal(cls, scenario: str) -> str:
-        return nearest_mean.refusal("SCR") if scenario == "domain" else super().refusal(scenario)
-
     def setup(self) -> None:
-        check_features(self, "scr")
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
         self.head = projection_head(self.net, self.setting, self.hyper.dimensions)
         self.optimizer = optimizer_of(self, self.head)
-        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
 
     def trained(self) -> list[nn.Parameter]:
         return [*self.weights(), *self.head.parameters()]
@@ -107,12 +96,6 @@ class SCR(Replaying):
         super().begin_task(t)
         check_width(self)
 
-    def boundary_passes(self) -> float:
-        """The memory as it is now, gone through twice (as it is, and as views) after every task that has begun."""
-        size, arrived = self.hyper.replay_batch, int(self.memory.get_buffer("seen").sum())
-        stored = int(self.memory.filled().sum()) // size * size
-        return 2 * stored * len(self.seen) / max(1, arrived) if self.hyper.review else 0.0
-
     def end_task(self, t: int | None = None) -> int:
         t = super().end_task(t)
         if self.hyper.review:
@@ -123,14 +106,3 @@ class SCR(Replaying):
                     samples = self.memory.get(slots)
                     descend(self, self.optimizer, 0.1 * self.loss(samples.x, samples.y), self.trained())
         return t
-
-    # ---- answering -------------------------------------------------------------------------------------------------
-
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        if self.means is None:
-            self.means = class_means(self, self.memory)
-        return nearness(self, x, t, self.means)
-
-    def train(self, mode: bool = True) -> SCR:
-        self.means = None
-        return super().train(mode)

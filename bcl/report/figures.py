@@ -11,7 +11,7 @@ from pathlib import Path
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
 from bcl.names import slug
-from bcl.report import accuracy_figure, axis_figure, matrix_figure, prequential_figure, time_figures
+from bcl.report import accuracy_figure, axis_figure, continual_figure, matrix_figure, prequential_figure, time_figures
 from bcl.report.chart import Chart, with_rows
 from bcl.report.grouping import from_results
 from bcl.report.study import Group, Result, Row, Study
@@ -28,6 +28,10 @@ FIGURES: dict[str, Callable[[Sequence[Row]], Chart]] = {
     "matrices": matrix_figure.draw,  # a heat map per method, the mean over its seeds
     "each-task": time_figures.draw_each_task,  # a panel per task, from the moment it was learnt
 }
+WHERE_MEASURED: dict[str, Callable[[Sequence[Row]], Chart | None]] = {
+    "prequential": prequential_figure.draw,  # accuracy on every mini-batch before it was learnt
+    "within-tasks": continual_figure.draw,  # accuracy on the tasks seen so far, every few mini-batches
+}
 
 
 def figures_of(group: Group, axis: str) -> dict[str, Chart]:
@@ -38,8 +42,10 @@ def figures_of(group: Group, axis: str) -> dict[str, Chart]:
         return {axis: drawn} if drawn else {}
     over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
     found = {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
-    prequential = prequential_figure.draw(rows) if len(rows) <= CROWDED else None
-    return {**found, "prequential": prequential} if prequential else found
+    for name, figure in WHERE_MEASURED.items():
+        if len(rows) <= CROWDED and (drawn := figure(rows)):
+            found[name] = drawn
+    return found
 
 
 def draw(name: str, results: Iterable[Result]) -> Chart:

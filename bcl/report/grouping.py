@@ -88,7 +88,8 @@ def _settings(result: Result) -> dict[str, str]:
     """What may distinguish two rows of the same method, as text: JSON values need not be hashable."""
     config = dict(result.get("config") or {})
     hyper = config.pop("hyper", None) or {}
-    for name in ("benchmark", "scenario", "method", "seed", "prequential"):  # the last changes nothing that is learnt
+    # What is measured beside changes nothing that is learnt.
+    for name in ("benchmark", "scenario", "method", "seed", "prequential", "evaluate_every"):
         config.pop(name, None)
     if matrix := result.get("accuracy_matrix"):
         config["tasks"] = len(matrix[-1])

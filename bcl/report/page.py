@@ -19,6 +19,7 @@ from bcl.report import formatting as words
 from bcl.report.axis_figure import WORDS
 from bcl.report.budget import budget_sheet
 from bcl.report.chart import Chart
+from bcl.report.continual import continual_sheet
 from bcl.report.figures import as_svg, figures_of
 from bcl.report.grouping import show
 from bcl.report.paper import difference
@@ -46,8 +47,8 @@ def write_report(study: Study, path: str | Path, tables: str | Path | None = Non
     """Write the page and, where `tables` is a directory, every table as LaTeX, Markdown and CSV; returns the files."""
     path = Path(path)
     write_atomically(path, render(study).encode())
-    spent = budget_sheet(study)
-    return [path, *(sheet.save([*sheets(study), *([spent] if spent else [])], Path(tables)) if tables else [])]
+    more = [one for one in (budget_sheet(study), continual_sheet(study)) if one is not None]
+    return [path, *(sheet.save([*sheets(study), *more], Path(tables)) if tables else [])]
 
 
 def render(study: Study) -> str:
@@ -73,6 +74,7 @@ def render(study: Study) -> str:
         colours={one: in_the_dark(one) for one in _colours(study)},
         results=results,
         over_time=over_time,
+        within_tasks=continual_sheet(study),
         time=time,
         seeds=seeds,
         axis=WORDS.get(study.axis, study.axis),

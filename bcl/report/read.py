@@ -40,9 +40,10 @@ def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Seque
         by_group.setdefault(line["group"], []).append(line)
         for id in line["runs"]:
             labels.setdefault(id, []).append(line["label"])
+    against = tuple(record["against"])
     groups = []
     for name, lines in by_group.items():
-        rows = _rows(root, lines, runs, figures.get(name, {}), record["axis"])
+        rows = _rows(root, lines, runs, figures.get(name, {}), record["axis"], against)
         groups.append(Group(name, lines[0]["benchmark"], lines[0]["scenario"], rows))
     return Study(
         title=record["title"],
@@ -54,6 +55,7 @@ def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Seque
         is_suite=True,
         about=record["about"],
         axis=record["axis"],
+        against=against,
     )
 
 
@@ -63,6 +65,7 @@ def _rows(
     runs: Runs,
     figures: Mapping[str, Mapping[str, list[float]]],
     axis: str,
+    against: Sequence[str],
 ) -> tuple[Row, ...]:
     given = [all_settings(line["settings"], line.get("set") or {}) for line in lines]
     by_label: dict[str, list[dict[str, Any]]] = {}
@@ -89,6 +92,7 @@ def _rows(
                 missing=_missing(root, line),
                 published=figures.get(line["label"], {}),
                 at=settings.get(axis) if axis else None,
+                is_reference=line["label"] in against,
             )
         )
         index[method] += not axis  # a shade each, save where they are points of one curve

@@ -38,6 +38,7 @@ class Row:
     missing: str = "missing"  # why runs are not there: missing, failed, damaged, or no data
     published: Mapping[str, list[float]] = field(default_factory=dict)
     at: Any = None  # its place on the suite's axis
+    is_reference: bool = False  # the suite tests others against it
 
     @cached_property
     def runs(self) -> tuple[Result, ...]:
@@ -150,12 +151,13 @@ class Group:
         return False
 
     def p_values(self) -> dict[Row, float]:
-        """Of every row against the best of its field, corrected for their number; the best and the bounds have none."""
+        """Of every row against its field's reference, or else the best, corrected for their number; these and the
+        bounds have none."""
         found: dict[Row, float] = {}
         for rows in self.fields:
-            best = leader(rows)
-            rivals = [row for row in rows if row is not best]
-            corrected = holm([paired_p(best.accuracies, row.accuracies) for row in rivals])
+            first = next((row for row in rows if row.is_reference), leader(rows))
+            rivals = [row for row in rows if row is not first]
+            corrected = holm([paired_p(first.accuracies, row.accuracies) for row in rivals])
             found |= {row: p for row, p in zip(rivals, corrected, strict=True) if p is not None}
         return found
 
@@ -176,6 +178,7 @@ class Study:
     is_suite: bool = False
     about: str = ""
     axis: str = ""
+    against: tuple[str, ...] = ()  # labels of the rows that others are tested against; none: against the best
 
     @property
     def rows(self) -> list[Row]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bcl.report.budget import budget
+from bcl.report.continual import MEASURES as WITHIN_TASKS
 from bcl.report.grouping import rows_of
 from bcl.report.study import Labels, Result, Row, version
 
@@ -42,6 +43,8 @@ def _line(row: Row, labels: Labels) -> dict[str, Any]:
     line |= budget(row)
     if prequential := row.measure("prequential"):
         line["prequential"] = prequential
+    if row.measure("aaa"):
+        line |= {measure: row.measure(measure) for measure in WITHIN_TASKS}
     line["worst"] = min(row.accuracies.values(), default=None)
     line["diverged"] = [int(run["seed"]) for run in row.diverged]
     line["code"], line["left_out"] = version(row.found[0]), len(row.left_out)

@@ -149,9 +149,7 @@ def _note(study: Study, tested: bool) -> str:
     if several:
         text += " Worst: the lowest ACC of a seed."
     if tested:
-        text += (
-            f" p: paired t-test over seeds against the highest ACC{' at the same ' + study.axis if study.axis else ''},"
-        )
+        text += f" p: paired t-test over seeds against {_tested_against(study)},"
         text += f" Holm-corrected; * marks p < {LEVEL}."
     if _prequential(study, ""):
         text += " Prequential: the accuracy on every mini-batch before it was learnt."
@@ -162,6 +160,13 @@ def _note(study: Study, tested: bool) -> str:
     if any(is_converted(theirs) for row in study.rows for theirs in row.published.values()):
         text += f" {CONVERTED}: ± std, converted, as the source prints 2 std / √n, of n runs."
     return text
+
+
+def _tested_against(study: Study) -> str:
+    same = f" at the same {study.axis}" if study.axis else ""
+    if not study.against:
+        return f"the highest ACC{same}"
+    return f"{' or '.join(f'“{label}”' for label in study.against)} of the same part{same}"
 
 
 def caution(rows: Sequence[Row]) -> str:

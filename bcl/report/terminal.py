@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from bcl.report.continual import continual_sheet
 from bcl.report.sheet import Cell, Part, Sheet
 from bcl.report.study import Study
 from bcl.report.tables import PREQUENTIAL, results_sheet
@@ -21,6 +24,8 @@ def table(study: Study) -> Group:
     whole = results_sheet(study)
     sheet = whole.only(WITH_PREQUENTIAL if PREQUENTIAL in whole.headings else COLUMNS)
     tables: list[Table | Text] = [_table(sheet, part) for part in sheet.parts]
+    if within := continual_sheet(study):
+        tables += [_table(within, replace(part, name=f"{part.name}, within tasks")) for part in within.parts]
     if any(cell.badge for part in sheet.parts for row in (*part.rows, *part.bound) for cell in row):
         tables.append(Text(f"{AT_DEFAULTS} at its defaults: not tuned here", style="dim"))
     return Group(*tables)

@@ -19,6 +19,8 @@ from bcl.runs.precision import PRECISIONS
 from bcl.runs.presets import preset, sources
 from bcl.streams import SCENARIOS, benchmark
 
+UNSAID = ("data", "prequential", "evaluate_every")  # where they are empty: older names of runs are without them
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -38,6 +40,7 @@ class RunConfig:
     hyper: dict[str, Any]
     precision: str = "fp32"
     prequential: bool = False  # every mini-batch is answered before it is learnt, too
+    evaluate_every: int = 0  # mini-batches, after which the tasks seen so far are evaluated, too; 0: after tasks alone
     data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
     sources: dict[str, str] = field(default_factory=dict, compare=False)  # of `hyper`; no part of the run's identity
 
@@ -59,6 +62,7 @@ class RunConfig:
         part: str = "learn",
         precision: str = "fp32",
         prequential: bool = False,
+        evaluate_every: int = 0,
         overrides: Mapping[str, Any] | None = None,
     ) -> RunConfig:
         """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
@@ -94,6 +98,7 @@ class RunConfig:
             hyper,
             precision,
             prequential and not learner.is_upper_bound,
+            0 if learner.is_upper_bound else evaluate_every,
             "-".join(digest[:16] for digest in digests if digest),
             sources(*place, hyper, asdict(learner.Hyper())),
         )
@@ -108,7 +113,7 @@ class RunConfig:
     @property
     def id(self) -> str:
         """A readable name with a digest of all that determines the result; usable as the name of a directory."""
-        own = {key: value for key, value in self.to_json().items() if value or key not in ("data", "prequential")}
+        own = {key: value for key, value in self.to_json().items() if value or key not in UNSAID}
         whole = {**own, "bcl": bcl.__version__, "code": self.code}
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         return f"{slug(self.method)}-seed{self.seed}-{digest[:12]}"
@@ -126,6 +131,7 @@ class RunConfig:
         if self.samples is not None:
             words += ["--samples", str(self.samples)]
         words += ["--prequential"] if self.prequential else []
+        words += ["--evaluate-every", str(self.evaluate_every)] if self.evaluate_every else []
         for name, value in self.hyper.items():
             words += ["--set", f"{name}={value}"]
         return shlex.join(words)

@@ -11,7 +11,7 @@ import bcl
 from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
-from bcl.metrics import all_metrics, prequential_accuracy
+from bcl.metrics import all_metrics, continual_metrics, prequential_accuracy
 from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
@@ -106,6 +106,7 @@ def _prepare(config: RunConfig, store: RunStore, resume: bool, device: Any, stre
         stream,
         save=lambda at: save(learner, checkpoint, at.to_json(), run=run),
         prequential=config.prequential,
+        evaluate_every=config.evaluate_every,
     )
     if not resume:
         checkpoint.unlink(missing_ok=True)  # of an earlier attempt: should this one be resumed, then from its own
@@ -138,7 +139,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "steps": at.steps,
         "seconds": round(at.seconds, 3),
         "time": {phase: round(at.time.get(phase, 0.0), 3) for phase in PHASES},
-        "passes": engine.count_passes(member.learner),
+        "passes": engine.count_passes(member.learner, [samples / sum(member.lengths) for samples in at.passes]),
         "stored_bytes": engine.stored_bytes(member.learner),
         "config": config.to_json(),
         "sources": config.sources,
@@ -153,6 +154,9 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
     }
     if at.prequential:
         content |= {"prequential": prequential_accuracy(at.prequential), "prequential_windows": at.prequential}
+    if at.evaluations:
+        rows = [one["accuracy"] for one in at.evaluations]
+        content |= {**continual_metrics(rows), "evaluations": at.evaluations}
     return store.finish(config, content, at.log)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.engine.position import LogEntry
+from bcl.engine.position import Evaluation, LogEntry
 from bcl.errors import DamagedFileError, MissingDataError
-from bcl.metrics import all_metrics, prequential_accuracy
+from bcl.metrics import all_metrics, continual_metrics, prequential_accuracy
 
 ARCHIVE = "runs.jsonl"
 TOLERANCE = 1e-6  # of a measure that is computed again
@@ -62,6 +62,11 @@ class Result(_Required, total=False):
     chance: list[float]  # the accuracy of a guess on the tasks seen so far, after each task; likewise
     prequential: float  # accuracy on every mini-batch before it was learnt; where it was asked for
     prequential_windows: list[list[int]]  # [samples, right answers] of stretches of the stream
+    evaluations: list[Evaluation]  # every few mini-batches, on the tasks seen so far; where it was asked for
+    aaa: float  # these follow from the evaluations: see bcl/metrics.py
+    min_acc: float | None
+    wc_acc: float
+    stability_gap: float | None
 
 
 def checksum(result: Mapping[str, Any]) -> str:
@@ -123,6 +128,15 @@ def matrix_table(matrix: Sequence[Sequence[float]], after: Iterable[int]) -> byt
     return table.getvalue().encode()
 
 
+def evaluations_table(evaluations: Iterable[Evaluation], tasks: int) -> bytes:
+    """evaluations.csv: the accuracy on the tasks seen so far after so many mini-batches; empty: still to come."""
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(["steps", *(f"task_{j + 1}" for j in range(tasks))])
+    rows.writerows([one["steps"], *one["accuracy"], *[""] * (tasks - len(one["accuracy"]))] for one in evaluations)
+    return table.getvalue().encode()
+
+
 def _parse(text: str, directory: Path | None = None) -> Result:
     """A result from its text; a ValueError says what is wrong with it."""
     try:
@@ -151,16 +165,33 @@ def _check(content: Any) -> None:
         raise ValueError("its accuracy matrix does not have a row and a column per task")
     if not all(0.0 <= value <= 100.0 for row in (*matrix, before) for value in row):  # False for NaN, too
         raise ValueError("an accuracy is not between 0 and 100")
-    for name, value in all_metrics(matrix, before).items():
+    _check_metrics(content, all_metrics(matrix, before), "accuracy matrix")
+    if "prequential" in content:
+        _check_windows(content["prequential"], content["prequential_windows"])
+    if "evaluations" in content:
+        _check_evaluations(content, columns)
+
+
+def _check_metrics(content: Any, found: Mapping[str, float | None], source: str) -> None:
+    for name, value in found.items():
         stored = content[name]
         if value is None or stored is None:
             same = value is stored
         else:
             same = math.isclose(value, stored, rel_tol=0.0, abs_tol=TOLERANCE)
         if not same:
-            raise ValueError(f"its {name} does not follow from its accuracy matrix")
-    if "prequential" in content:
-        _check_windows(content["prequential"], content["prequential_windows"])
+            raise ValueError(f"its {name} does not follow from its {source}")
+
+
+def _check_evaluations(content: Any, tasks: int) -> None:
+    steps = [one["steps"] for one in content["evaluations"]]
+    rows = [one["accuracy"] for one in content["evaluations"]]
+    in_order = all(type(step) is int for step in steps) and steps == sorted({*steps})
+    if not in_order or any(len(row) > tasks for row in rows):
+        raise ValueError("its evaluations are not one after another, of the tasks seen so far")
+    if not all(0.0 <= value <= 100.0 for row in rows for value in row):
+        raise ValueError("an accuracy of its evaluations is not between 0 and 100")
+    _check_metrics(content, continual_metrics(rows), "evaluations")
 
 
 def _check_windows(accuracy: float, windows: list[list[int]]) -> None:

@@ -22,13 +22,15 @@ from bcl.errors import DamagedFileError, StorageError
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import NAME as LOCK
 from bcl.runs.locks import Busy, Lock, is_held
-from bcl.runs.result import Result, log_lines, matrix_table, read_result, sealed
+from bcl.runs.result import Result, evaluations_table, log_lines, matrix_table, read_result, sealed
 
 FILES = ("config.yaml", "accuracy.csv", "log.jsonl", "weights.safetensors", "result.json")
+WITHIN_TASKS = "evaluations.csv"  # of a run that was evaluated there
 
 
 class RunStore:
-    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint.
+    """`<root>/<run id>/` with config.yaml, result.json, accuracy.csv, log.jsonl and, while it runs, a checkpoint;
+    evaluations.csv where the run was evaluated within tasks, too.
 
     error.json says why a run failed; `<root>/journal.jsonl` has a line for every start and end of a run.
     """
@@ -79,6 +81,8 @@ class RunStore:
         where = self.create(config)
         table = matrix_table(content["accuracy_matrix"], [entry["after_task"] for entry in log])
         beside = {"accuracy.csv": table, "log.jsonl": log_lines(log)}
+        if "evaluations" in content:
+            beside[WITHIN_TASKS] = evaluations_table(content["evaluations"], len(content["before"]))
         for name, data in beside.items():
             write_atomically(where / name, data)
         beside["config.yaml"] = _config_text(config)
@@ -92,7 +96,7 @@ class RunStore:
         """Take over a run that was computed elsewhere; its result last, as in `finish`."""
         where = self.create(config)
         for name in sorted(files, key=lambda name: name == "result.json"):
-            if name in FILES:
+            if name in (*FILES, WITHIN_TASKS):
                 write_atomically(where / name, files[name])
         self.note(config, "adopted")
 

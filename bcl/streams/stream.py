@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,12 @@ class Stream:
         x, y = (data.train_x, data.train_y) if plan.test_from_train else (data.test_x, data.test_y)
         return self._build(t, x, y, plan.test, plan.test_turn)
 
+    def with_tests(self, most: int) -> Stream:
+        """The same with at most so many test samples of a task, at even distances; itself where no task has more."""
+        if all(len(plan.test) <= most for plan in self.plans):
+            return self
+        return Stream(self.dataset, [_with_tests(plan, most) for plan in self.plans], self.setting)
+
     def train_size(self, t: int) -> int:
         return len(self.plans[t].train)
 
@@ -83,3 +89,8 @@ class Stream:
         column = np.full(max(int(labels.max()), int(plan.classes.max())) + 1, -1)
         column[plan.classes] = self.setting.classes[t]
         return x, column[labels[index]]
+
+
+def _with_tests(plan: TaskPlan, most: int) -> TaskPlan:
+    kept = np.arange(min(most, len(plan.test))) * len(plan.test) // min(most, len(plan.test))
+    return replace(plan, test=plan.test[kept], test_turn=None if plan.test_turn is None else plan.test_turn[kept])

@@ -138,6 +138,7 @@ def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
         "about": suite.about,
         "published": suite.published,
         "axis": suite.axis,
+        "against": list(suite.against),
         "lines": lines,
     }
     sealed = {"checksum": checksum(content), **content}  # first, so that it stays where the end is cut off
@@ -159,6 +160,8 @@ def read_record(root: Path) -> dict[str, Any] | None:
             content[key]
         if content.get("checksum", found := checksum(content)) != found:
             raise ValueError("its content does not match its checksum")
+        if not isinstance(content.setdefault("against", []), list):  # older records have none
+            raise TypeError("`against` is no list")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise DamagedFileError(f"{path} is damaged ({reason}); `bcl suite run` writes it anew") from error

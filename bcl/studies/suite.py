@@ -17,13 +17,16 @@ from bcl.streams import SCENARIOS
 from bcl.studies.published import published
 
 NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kinds that lie beside them
-TOP = ("title", "about", "seeds", "published", "axis", "runs")
+TOP = ("title", "about", "seeds", "published", "axis", "against", "runs")
 RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
-    *("set", "seeds", "precision", "prequential", "label", "group"),
+    *("set", "seeds", "precision", "prequential", "evaluate_every", "label", "group"),
 )
 # RunConfig.resolve takes them by these names
-OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision", "prequential")
+OPTIONS = (
+    *("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision"),
+    *("prequential", "evaluate_every"),
+)
 NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
@@ -60,6 +63,7 @@ class Suite:
     lines: tuple[Line, ...]
     published: str = ""  # the table of suites/published.yaml that it is compared with
     axis: str = ""  # the setting against which ACC is drawn, e.g. memory
+    against: tuple[str, ...] = ()  # labels of the lines that others are tested against; none: against the best
 
 
 def one_block(
@@ -160,6 +164,10 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
         known = dict.fromkeys((*NUMBERS, *(name for line in lines for name in line.overrides)))
         if content["axis"] not in known:
             raise InputError(f"{where}: {unknown('axis', content['axis'], known)}")
+    against = _names(content["against"], f"{where}: against") if "against" in content else []
+    for label in against:
+        if label not in (known := dict.fromkeys(line.label for line in lines)):
+            raise InputError(f"{where}: {unknown('label to test against', label, known)}")
     return Suite(
         name,
         content.get("title", name),
@@ -167,6 +175,7 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
         tuple(lines),
         content.get("published", ""),
         content.get("axis", ""),
+        tuple(against),
     )
 
 
@@ -224,7 +233,7 @@ def _values(value: Any, key: str, place: str) -> list[Any]:
 
 
 def _fits(value: Any, key: str) -> bool:
-    if key in NUMBERS:
+    if key in NUMBERS or key == "evaluate_every":
         return _is_count(value) or (key == "samples" and value is None)  # None: all there are
     if key == "prequential":
         return isinstance(value, bool)
@@ -232,7 +241,7 @@ def _fits(value: Any, key: str) -> bool:
 
 
 def _allowed(key: str) -> str:
-    if key in NUMBERS:
+    if key in NUMBERS or key == "evaluate_every":
         return "a whole number of at least 1"
     if key == "prequential":
         return "true or false"

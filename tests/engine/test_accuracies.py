@@ -74,6 +74,7 @@ def test_side_by_side_and_together_equal_task_by_task(name: str, scenario: str, 
     assert len(graphs) == 1  # one for the whole stream, after a first evaluation without
     assert graphs[0].replays == 4
     assert len(graphs[0].work) == (3 if name != "icarl" else 1)
+    assert measure(2) == plain(2) == [row[:2] for row in rows]
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])

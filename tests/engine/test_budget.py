@@ -1,15 +1,22 @@
 """Passes and bytes: counted by hand, for every method, and without a trace."""
 
 import dataclasses
+from copy import deepcopy
 
 import pytest
 import torch
 from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting
 
 from bcl import Setting
-from bcl.engine import budget, count_passes, stored_bytes
+from bcl.engine import Interrupted, Loop, Member, budget, count_passes, stored_bytes
+from bcl.engine.boundary import NetworkPasses
 from bcl.learners import METHODS, method
 from bcl.nets import build
+from bcl.runs.config import RunConfig
+from bcl.runs.execute import execute_together
+from bcl.runs.options import RunOptions
+from bcl.runs.store import RunStore
+from bcl.streams import benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -68,13 +75,71 @@ def test_every_method_is_counted_without_a_trace(name):
     assert (learner.task, learner.seen) == position
 
 
-def test_gdumb_counts_what_it_does_when_tasks_end():
-    learner = tiny_learner("gdumb", epochs=4)
-    for t in range(2):
-        x, y = torch.randn(10, 5), torch.tensor([learner.setting.classes[t][0]] * 10)
-        learner.observe(x, y, t)
-    stored = int(learner.memory.filled().sum())
-    assert count_passes(learner)["backward"] == pytest.approx(4 * stored * 2 / 20, abs=0.001)
+def at_boundaries(name, scenario="class", **values):
+    """What went through the network beside steps in a run of three tasks, 40 samples each, 20 slots per task."""
+    stream = benchmark("split-digits").stream(seed=0, scenario=scenario, tasks=3, samples=40, memory=20)
+    member = Member(method(name)(build("mlp", stream.setting), stream.setting, **values), stream)
+    Loop([member], torch.device("cpu")).run()
+    return member.position.passes
+
+
+ALL = 40 + 60 + 60  # stored when the three tasks end: sixty slots in all
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "forward", "backward"),
+    [
+        ("finetune", {}, 0, 0),
+        ("er", {}, 0, 0),
+        ("lwf", {}, 0, 0),
+        ("ewc", {"fisher": "data"}, 3 * 20, 3 * 20),
+        ("ewc", {"fisher": "model"}, 3 * 20 + 20 * (2 + 4 + 6), 20 * (2 + 4 + 6)),  # of every class that is visible
+        ("bcl-dual", {}, 2 * 16, 0),  # of the episodic memory, four fifths, when the next task begins
+        ("kdr", {}, 20 + 40, 0),
+        ("gdumb", {"epochs": 4}, 4 * ALL + 3, 4 * ALL),  # and a sample per task, to see how wide the network is
+        ("scr", {"review": False}, ALL + 3, 0),  # the means of classes
+        ("scr", {"replay_batch": 20}, 2 * ALL + ALL + 3, 2 * ALL),
+        ("mose", {}, ALL + 3, 0),
+        ("icarl", {}, (40 + 30 + 20) + ALL, 0),  # herded: the shares of two classes
+    ],
+)
+def test_what_is_done_beside_steps_is_counted(name, values, forward, backward):
+    assert at_boundaries(name, **values) == [forward, backward]
+
+
+def test_adaptation_is_counted():
+    without, adapting = (at_boundaries("bcl-dual", "task", adapt=adapt, adapt_steps=5) for adapt in (False, True))
+    assert adapting[1] - without[1] == adapting[0] - without[0] == 5 * 20 * (1 + 2 + 3)
+
+
+def test_boundaries_are_counted_on_after_a_stop_and_told_in_the_result(tmp_path):
+    words = ["split-digits", "gdumb", 0]
+    options = {"tasks": 2, "samples": 30, "memory": 10, "overrides": {"epochs": 2}}
+    config, results = RunConfig.resolve(*words, **options), []
+    for stop in (None, 2, 4):
+        store, calls = RunStore(tmp_path / str(stop)), iter(range(1000))
+        if stop is not None:
+            with pytest.raises(Interrupted):
+                execute_together([config], store, RunOptions(stop=lambda calls=calls, stop=stop: next(calls) == stop))
+        results.append(execute_together([config], store, RunOptions(resume=True))[0])
+    passes = results[0]["passes"]
+    assert passes["backward"] == pytest.approx(2 * (20 + 20) / 60, abs=0.001)
+    assert passes["forward"] == pytest.approx(2 * (20 + 20) / 60 + 2 / 60, abs=0.001)
+    assert [result["passes"] for result in results[1:]] == [passes, passes]
+
+
+def test_the_networks_class_is_as_before():
+    class Half(torch.nn.Sequential):
+        pass
+
+    net = Half(torch.nn.Linear(2, 2), Half(torch.nn.ReLU()))
+    before = dict(vars(Half)), dict(vars(torch.nn.Sequential))
+    with NetworkPasses(net) as passes:
+        net(torch.zeros(3, 2))
+        deepcopy(net)(torch.zeros(4, 2))
+        net[1](torch.zeros(5, 2))  # a part of it
+    assert (passes.forward, passes.backward) == (7, 7)
+    assert (dict(vars(Half)), dict(vars(torch.nn.Sequential))) == before
 
 
 @pytest.mark.parametrize("name", ["er", "mkd", "bcl-dual", "ccl-dc"])

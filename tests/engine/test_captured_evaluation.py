@@ -85,6 +85,23 @@ def test_what_cannot_be_captured_is_evaluated_eagerly(caplog: pytest.LogCaptureF
     assert len(member.position.matrix) == 3
 
 
+@pytest.mark.gpu
+@needs_gpu
+def test_evaluations_within_tasks_change_nothing_and_end_in_the_matrix() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    plain, watched = (members(["er", "icarl", "bcl-dual"], "mlp", 150) for _ in range(2))
+    for member in watched:
+        member.evaluate_every = 4
+    for run in (plain, watched):
+        Loop(run, torch.device("cuda")).run()
+    for one, other in zip(plain, watched, strict=True):
+        assert one.position.matrix == other.position.matrix
+        assert all(map(torch.equal, one.learner.net.parameters(), other.learner.net.parameters()))
+        found = other.position.evaluations
+        assert len(found) == 12
+        assert [row["accuracy"] for row in found[3::4]] == [row[: t + 1] for t, row in enumerate(one.position.matrix)]
+
+
 def stubborn(member: Member) -> Stream:
     """A network that reads a value back when it is evaluated."""
     forward = member.learner.net.forward

@@ -61,7 +61,7 @@ def test_scr_trains_no_last_layer_and_answers_by_it_until_something_is_stored():
 def test_scr_refuses_what_it_cannot_do():
     with pytest.raises(InputError, match=r"SCR does not learn domain-incrementally.*nearest of one mean"):
         tiny_learner("scr", scenario="domain")
-    with pytest.raises(InputError, match=r"scr compares features: give Linear a method features"):
+    with pytest.raises(InputError, match=r"SCR compares features: give Linear a method features"):
         method("scr")(torch.nn.Linear(5, 4), Setting.split([[0, 1], [2, 3]], shape=(5,)))
 
 

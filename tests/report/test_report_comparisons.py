@@ -11,7 +11,7 @@ from bcl.report.figures import draw, figures_of
 from bcl.report.grouping import from_results, rows_of
 from bcl.report.page import render
 from bcl.report.read import read_study
-from bcl.report.statistics import minimum_accuracy, paired_p
+from bcl.report.statistics import holm, minimum_accuracy, paired_p
 from bcl.report.study import Study
 from bcl.report.tables import results_sheet
 
@@ -38,6 +38,26 @@ def test_rows_are_compared_within_one_value_of_the_axis(tmp_path: Path, make_sui
     }, "one comparison at each value: nothing to correct for"
     assert "Highest ACC: er at 10; bcl-dual at 40." in render(study)
     assert "the highest ACC at the same memory" in results_sheet(study).note
+
+
+def test_a_suite_says_what_its_lines_are_tested_against(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": "er", "label": "all", "group": "left out", "shifts": [1.0, 2.0, 3.0]},
+        {"method": "er", "label": "without", "group": "left out", "shifts": [0.0, 0.5, 2.0]},
+        {"method": "er", "label": "better", "group": "left out", "shifts": [5.0, 5.5, 9.0]},
+        {"method": "er", "label": "one", "group": "alone", "shifts": [1.0, 2.5, 4.0]},
+        {"method": "er", "label": "none", "group": "alone", "shifts": [0.0, 0.5, 1.0]},
+    ]
+    study = read_study(make_suite(tmp_path, lines, against=["all", "none"]))
+    found = [{row.label: p for row, p in group.p_values().items()} for group in study.groups]
+    everything = {0: 1.0, 1: 2.0, 2: 3.0}
+    worse, better = (paired_p(everything, row) for row in ({0: 0.0, 1: 0.5, 2: 2.0}, {0: 5.0, 1: 5.5, 2: 9.0}))
+    assert found == [
+        dict(zip(("without", "better"), holm([worse, better]), strict=True)),
+        {"one": paired_p({0: 0.0, 1: 0.5, 2: 1.0}, {0: 1.0, 1: 2.5, 2: 4.0})},
+    ]
+    assert "against “all” or “none” of the same part, Holm-corrected" in results_sheet(study).note
+    assert "against the highest ACC" in results_sheet(read_study(make_suite(tmp_path / "plain", lines))).note
 
 
 def test_rows_with_other_means_are_no_rivals(result) -> None:

@@ -100,8 +100,11 @@ def test_lists_are_combined_and_seeds_overridden() -> None:
         ("runs: [{benchmark: split-digit, methods: [er]}]", "unknown benchmark 'split-digit'"),
         ("runs: [{benchmark: split-digits, methods: [er], set: {lt: 1}}]", "unknown hyper-parameter 'lt'"),
         ("runs: [{benchmark: split-digits, methods: [er], tasks: 9}]", "split-digits, er: split-digits has 1 to 5"),
-        ("runs: [{benchmark: permuted-digits, methods: [icarl]}]", "iCaRL does not learn domain-incrementally"),
+        ("runs: [{benchmark: permuted-digits, methods: [icarl]}]", "ICaRL does not learn domain-incrementally"),
         ("{runs: [{benchmark: split-digits, methods: [er]}], published: table9}", "unknown published table 'table9'"),
+        ("{runs: [{benchmark: split-digits, methods: [er]}], against: gem}", "unknown label to test against 'gem'"),
+        ("{runs: [{benchmark: split-digits, methods: [er]}], against: [1]}", "against must be a name or a list"),
+        ("runs: [{benchmark: split-digits, methods: [er], evaluate_every: 0}]", "evaluate_every must be a whole"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_file_is_one_clear_line(
