@@ -24,9 +24,7 @@ from bcl.schedule.workers import WorkerLost, in_processes
 log = logging.getLogger("bcl")
 
 MOST = 8  # processes, unless more are asked for
-FEW = (
-    10  # runs that are quickest side by side in one process, whatever their methods: bench/records/whole-runs-h200.txt
-)
+FEW = 10  # runs that are quickest side by side in one process: bench/records/whole-runs-h200.txt
 
 
 def processes_for(groups: int, workers: int | None = None) -> int:
@@ -36,10 +34,12 @@ def processes_for(groups: int, workers: int | None = None) -> int:
 
 def expected_processes(configs: Sequence[RunConfig], missing: Sequence[int], workers: int | None = None) -> int:
     """The same before anything is measured: a guess where there are more runs of a kind than go together unmeasured."""
-    if len(missing) <= FEW and not workers and len(alike(configs, missing)) == 1:
+    if workers:
+        return processes_for(len(missing), workers)
+    if len(missing) <= FEW and len(alike(configs, missing)) == 1:
         return 1
     found = alike(configs, missing, pace_and_kind)
-    return processes_for(sum(len(split_evenly(runs, AT_ONCE)) for runs in found), workers)
+    return processes_for(sum(len(split_evenly(runs, AT_ONCE)) for runs in found))
 
 
 def on_gpu(
@@ -48,10 +48,15 @@ def on_gpu(
 ) -> Outcomes:  # fmt: skip
     """Compute runs in processes that share the GPU; in this one where one is enough, or all that is wanted.
 
-    `seconds`: how long every run may take, roughly. With them a group that others would wait for is cut.
+    `workers`: so many processes if there are as many runs; groups are cut until each has one. `seconds`: how long every
+    run may take, roughly. With them a group that others would wait for is cut.
     """
     if expected_processes(configs, missing, workers) > 1:
         jobs = groups_by_kind(configs, missing, options.stop, measured_apart)
+        while workers and len(jobs) < workers and max(map(len, jobs)) > 1:
+            longest = max(jobs, key=len)
+            at, middle = jobs.index(longest), len(longest) // 2
+            jobs[at : at + 1] = [longest[:middle], longest[middle:]]
         processes = processes_for(len(jobs), workers)
         if processes > 1:
             if seconds is not None:

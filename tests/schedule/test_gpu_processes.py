@@ -50,7 +50,8 @@ def test_how_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_processes, "cores", lambda: 16)
     configs = [config(name, seed, "cuda") for seed in range(5) for name in ("er", "agem")]
     assert expected_processes(configs, range(10)) == 1, "few runs are quickest side by side"
-    assert expected_processes(configs, range(10), workers=8) == 2
+    assert expected_processes(configs, range(10), workers=8) == 8, "as many as asked for"
+    assert expected_processes(configs, range(3), workers=8) == 3
     assert expected_processes(configs, range(0, 10, 2)) == 1
     assert expected_processes(configs * 2, range(20)) == 4
 
@@ -84,8 +85,11 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_groups_of_one_kind_go_to_processes(paths: list[Any], tmp_path: Path) -> None:
     configs = [config(name, seed, "cuda") for seed in range(3) for name in ("er", "agem", "finetune")]
     store = RunStore(tmp_path)
-    list(on_gpu(configs, range(1, 9), store, RunOptions(), 8))
+    list(on_gpu(configs, range(1, 9), store, RunOptions(), 3))
     assert paths == ["shared", ([[1, 4, 7], [2, 5, 8], [3, 6]], 3), "ended"]
+    paths.clear()
+    list(on_gpu(configs, range(1, 9), store, RunOptions(), 5))
+    assert paths[1] == ([[1], [4, 7], [2], [5, 8], [3, 6]], 5), "cut until each process has one"
     paths.clear()
     list(on_gpu(configs, range(9), store, RunOptions(), 2))
     assert paths[1] == ([[0, 3, 6], [1, 4, 7], [2, 5, 8]], 2)
