@@ -111,7 +111,7 @@ def check_write_and_get() -> None:
                     with ops.plain():
                         reference.write(x, y, t, **extra)
                     same_memory(memory, reference)
-                    slot = torch.randint(0, memory.slots, (n + 3,), generator=draw).to(DEVICE)
+                    slot = torch.randint(0, memory.slots, (n + 3, 2), generator=draw).to(DEVICE)[:, step % 2]
                     one, other = both(lambda memory=memory, slot=slot: memory.get(slot))
                     for field in ("x", "y", "task", "slot"):
                         same(getattr(one, field), getattr(other, field))

@@ -47,7 +47,7 @@ def _masked(logits: Tensor, visible: Tensor, task: Tensor | None, t: int | Tenso
     logits = logits.contiguous()
     out = torch.empty_like(logits)
     grid = (cdiv(logits.numel(), 1024),)
-    tasks = visible if task is None else task
+    tasks = visible if task is None else task.contiguous()
     shape = logits.numel(), logits.shape[1]
     _mask[grid](logits, visible.view(torch.uint8), tasks, out, t, n, *shape, fill, TASKS=task is not None, BLOCK=1024)
     return out

@@ -75,6 +75,7 @@ def gather(
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The rows `index` (or `order[index]`) of every field; `advance`: and the index moves on by its length."""
     n = len(index)
+    index = index if advance else index.contiguous()
     outs = [None if field is None else field.new_empty(n, *field.shape[1:]) for field in (x, y, task, extra)]
     x_out, y_out, task_out, extra_out = outs
     assert x_out is not None
