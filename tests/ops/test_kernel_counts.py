@@ -24,7 +24,7 @@ def check_few(name: str, most: int) -> None:
 
 
 def check_gem() -> None:
-    few, many = counted("gem", 3, 4)
+    few, many = counted("gem", 2, 3)
     assert many - few <= 30, (few, many)
 
 
