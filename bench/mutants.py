@@ -133,6 +133,11 @@ def passes(copy: Path, tests: list[str], limit: float) -> tuple[bool, float]:
     return code == 0, time.monotonic() - began
 
 
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """Of the repository itself what is not code; the package has a room `runs` of its own."""
+    return {"__pycache__", *({".git", ".venv", "runs", "results"} if Path(folder) == ROOT else ())} & set(names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=150)
@@ -150,7 +155,7 @@ def main() -> None:
     survivors = 0
     with tempfile.TemporaryDirectory(prefix="bcl-mutants-") as where:
         copy = Path(where) / "bcl"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", "results"))
+        shutil.copytree(ROOT, copy, ignore=_not_copied)
         usual: dict[tuple[str, ...], float] = {}
         for mutant in sorted(sample, key=str):
             tests = tests_of(mutant.path)

@@ -69,7 +69,7 @@ def test_constraints_pin_every_dependency() -> None:
     words = [*project["dependencies"], *(word for group in project["optional-dependencies"].values() for word in group)]
     lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
     assert all("==" in line for line in lines)
-    assert names(words) - {"bcl", "triton"} <= names(lines)  # Triton's version is torch's
+    assert names(words) - {"bcl"} <= names(lines)
 
 
 def test_the_container_has_the_versions_of_the_tests() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -26,7 +28,8 @@ class Products(TorchDispatchMode):
         self.forward = self.backward = 0
 
     @classmethod
-    def _should_skip_dynamo(cls) -> bool:  # torch asks; saying yes imports its compiler, which takes seconds
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch would load its compiler at the first operation, which takes longer than a small run."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -79,8 +82,9 @@ def _count(learner: Learner) -> tuple[float, float]:
     twin.train()
     n, tasks = setting.batch_size, setting.tasks
     x = torch.zeros(n, *setting.shape, dtype=getattr(torch, setting.dtype), device=twin.visible.device)
-    unit = _of_one_sample(twin, x)
-    found = [_of_a_step(twin, x, t) for t in dict.fromkeys((0, min(1, tasks - 1), tasks - 1))]
+    with torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext():
+        unit = _of_one_sample(twin, x)
+        found = [_of_a_step(twin, x, t) for t in dict.fromkeys((0, min(1, tasks - 1), tasks - 1))]
     epochs = int(learner.hyper.epochs) if learner.is_upper_bound else 1
     forward, backward = (epochs * _over_tasks([one[i] for one in found], tasks) / n / unit[i] for i in range(2))
     return forward, backward

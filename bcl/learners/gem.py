@@ -11,7 +11,7 @@ from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import ring_memory
 from bcl.nets import stacks
-from bcl.ops.losses import cross_entropies, cross_entropy, gradients
+from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
 from bcl.ops.updates import flatten, sgd_, unflatten
 
@@ -78,18 +78,25 @@ class GEM(Learner):
         if AT_ONCE > 1 and stacks(self.net):
             parts = [self.past[i : i + AT_ONCE] for i in range(0, len(self.past), AT_ONCE)]
             return torch.cat([self.gradients_at_once(part) for part in parts])
-        return torch.stack([flatten(gradients(self.memory_loss((s,)), weights)) for s in self.past])
+        return torch.stack([flatten(gradients(self.memory_loss(s), weights)) for s in self.past])
 
     def gradients_at_once(self, tasks: Sequence[int]) -> Tensor:
         """The same of some tasks, in one pass through a copy of the network for each."""
         state, weights = self.stacked(len(tasks))
-        found = gradients(self.memory_loss(tasks, state), weights)
+        found = gradients(self.stacked_loss(tasks, state), weights)
         self.follow_in_turn(state)
         return torch.cat([gradient.flatten(1) for gradient in found], dim=1)
 
-    def memory_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The mean loss over all that is stored of each task, added up. A task's part of the batch has the same size
-        whatever is stored: its samples are repeated, and count once."""
+    def memory_loss(self, s: int) -> Loss:
+        """The mean loss over all that is stored of a task. The batch has the same size whatever is stored: samples are
+        repeated, and count once."""
+        size = self.memory.slots_per_task
+        place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)
+        samples = self.memory.get(s * size + place % stored.clamp(min=1))
+        return cross_entropy(self.logits(samples.x, s), samples.y, count=stored)
+
+    def stacked_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor]) -> Tensor:
+        """The same of some tasks, added up."""
         size, seen = self.memory.slots_per_task, self.memory.seen
         task = torch.cat([torch.arange(s, s + 1, device=seen.device) for s in tasks])
         place, stored = torch.arange(size, device=seen.device), seen[task].clamp(max=size)[:, None]

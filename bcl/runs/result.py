@@ -106,7 +106,10 @@ def find_results(root: str | os.PathLike[str]) -> tuple[list[Result], list[str]]
         except DamagedFileError as error:
             problems.append(str(error))
     for path in sorted(path for path in root.rglob(ARCHIVE) if path.is_file()):
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if not lines:
+            problems.append(f"{path} is empty; get a fresh copy")
+        for number, line in enumerate(lines, 1):
             try:
                 results.append(_parse(line))
             except ValueError as error:

@@ -16,6 +16,8 @@ from bcl.errors import InputError, UserError, first_line
 from bcl.processes import STOP_SIGNALS, cores
 
 REACHING = 5.0  # seconds in which something must answer at an address
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # of HTTP/2, with no settings
+SETTINGS = 4  # the kind of frame with which a server of HTTP/2 begins
 BEAT = 2.0  # seconds between two looks at whether the cluster is there
 AGAIN = "what is done is kept, and the same command goes on"
 
@@ -106,12 +108,35 @@ def _listens(host: str, port: int) -> bool:
 
 
 def reach(address: str) -> None:
-    """Refuse at once an address at which nothing listens: Ray would try for minutes."""
+    """Refuse within seconds an address at which nothing listens, or something that is not Ray: Ray would try for
+    minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         raise InputError(f"--address is HOST:PORT of a Ray cluster, or auto, not '{address}'")
+    hint = "`ray start --head` prints the address"
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHING).close()
+        connection = socket.create_connection((host.strip("[]"), int(port)), timeout=REACHING)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or first_line(error)
-        raise InputError(f"nothing answers at {address}: {reason}; `ray start --head` prints the address") from error
+        raise InputError(f"nothing answers at {address}: {reason}; {hint}") from error
+    with connection:
+        if not _encrypted() and not _speaks_http2(connection):
+            raise InputError(f"what listens at {address} is not Ray; {hint}")
+
+
+def _speaks_http2(connection: socket.socket) -> bool:
+    """Whether a server answers as Ray's do: a frame has nine bytes ahead, the fourth says of what kind it is."""
+    answer, end = b"", time.monotonic() + REACHING
+    with contextlib.suppress(OSError):
+        connection.sendall(GREETING)
+        while len(answer) < 9 and time.monotonic() < end:
+            more = connection.recv(9 - len(answer))
+            if not more:
+                break
+            answer += more
+    return len(answer) == 9 and answer[3] == SETTINGS and answer[5:] == bytes(4)
+
+
+def _encrypted() -> bool:
+    """Whether Ray is told to use TLS: nobody answers a greeting in plain text there."""
+    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")

@@ -110,8 +110,9 @@ class Material:
             return str(read["problem"])
         if not read["problems"] and self._misleads(read["table"]):
             return "the table of the archive changes and nobody notices"
+        fewer = bool(read["problems"]) or read["table"] != self.table  # its rows say which seeds are missing
         said = ask(["report", "archive", "--json"], self.work)
-        return said.problem(0, 2) or (self._runs(said, "store", bool(read["problems"])) if said.code == 0 else "")
+        return said.problem(0, 2) or (self._runs(said, "store", fewer) if said.code == 0 else "")
 
     def _stopped(self, _: Path) -> str:
         words = small_run("bcl-dual", 0, "stopped")

@@ -201,8 +201,9 @@ LONG = ["run", "permuted-digits", "er", "--seed", "0", "--device", "cpu", "--out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-@pytest.mark.usefixtures("here")
-def test_a_request_to_end_saves_and_the_same_command_goes_on_unless_told_otherwise(number: int, code: int) -> None:
+def test_a_request_to_end_saves_and_the_same_command_goes_on_unless_told_otherwise(
+    run: Run, number: int, code: int
+) -> None:  # fmt: skip
     process = subprocess.Popen([sys.executable, "-m", "bcl", *LONG], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not journal(Path("store")) and time.monotonic() < deadline:
@@ -214,7 +215,7 @@ def test_a_request_to_end_saves_and_the_same_command_goes_on_unless_told_otherwi
     assert [event for _, event in journal(Path("store"))] == ["started", "stopped"]
     (checkpoint,) = Path("store").glob("*/checkpoint.safetensors")
     words = LONG if number == signal.SIGTERM else [*LONG, "--fresh"]
-    assert run_apart(*words).returncode == 0
+    assert run(*words).returncode == 0
     began = "resumed" if number == signal.SIGTERM else "started"
     assert [event for _, event in journal(Path("store"))][2:] == [began, "finished"]
     assert not checkpoint.exists()

@@ -131,3 +131,15 @@ def test_an_answer_of_ones_own_is_not_captured_unless_declared() -> None:
 
     stream = made("er")[1]
     assert not Own(build("mlp", stream.setting), stream.setting).answers_from_state
+
+
+def test_the_test_set_of_a_task_is_the_same_where_all_are_kept_together() -> None:
+    """As on a GPU."""
+    stream = benchmark("split-digits").stream(0, tasks=3)
+    built, kept = TestSets(stream, CPU), TestSets(stream, CPU)
+    kept.together()
+    kept.device = torch.device("meta")  # any but the CPU: from now on they are found among those that are kept
+    for t in range(3):
+        for one, other in zip(built[t], kept[t], strict=True):
+            assert len(one)
+            assert torch.equal(one, other)

@@ -6,10 +6,12 @@ from copy import deepcopy
 import pytest
 import torch
 from tiny import same_state, state, tiny_learner, tiny_net, tiny_setting
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bcl import Setting
 from bcl.engine import Interrupted, Loop, Member, budget, count_passes, stored_bytes
 from bcl.engine.boundary import NetworkPasses
+from bcl.engine.budget import Products
 from bcl.learners import METHODS, method
 from bcl.nets import build
 from bcl.runs.config import RunConfig
@@ -183,3 +185,9 @@ def test_bytes_beside_the_network():
     adam = dataclasses.asdict(method("mkd").Hyper())["optimizer"]
     assert adam == "adam"
     assert stored_bytes(tiny_learner("mkd"))["models"] - plain["models"] == 3 * network + 4
+
+
+def test_counting_loads_no_compiler():
+    """torch wraps what listens to its operations, so that its compiler, once loaded, keeps away: that takes seconds."""
+    assert not hasattr(Products.__torch_dispatch__, "__wrapped__")
+    assert hasattr(type("Usual", (TorchDispatchMode,), {"__torch_dispatch__": print}).__torch_dispatch__, "__wrapped__")

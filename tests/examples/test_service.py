@@ -23,6 +23,7 @@ pytest.importorskip("uvicorn")
 httpx = pytest.importorskip("httpx")
 X = (digits().train_x.reshape(-1, 64) / 255.0).tolist()
 Y = digits().train_y.tolist()
+HTTP = httpx.Client(timeout=30, verify=False)  # one for all requests, as it takes longer to make than most of them
 
 
 def free_port() -> int:
@@ -40,7 +41,7 @@ def serving(file: Path, save_every: float) -> Iterator[tuple[subprocess.Popen[by
     with (file.parent / "log.txt").open("ab") as log:
         server = subprocess.Popen([*words, "--log-level", "warning"], env=env, stdout=log, stderr=log)
     try:
-        wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/").status_code == 200, server)
+        wait_for(lambda: HTTP.get(f"http://127.0.0.1:{port}/").status_code == 200, server)
         yield server, f"http://127.0.0.1:{port}"
     finally:
         server.kill()
@@ -58,7 +59,7 @@ def wait_for(done, server: subprocess.Popen[bytes]) -> None:
 
 
 def answers(url: str, samples: list[list[float]]) -> list[list[float]]:
-    reply = httpx.post(f"{url}/predict", json={"x": samples}, timeout=30)
+    reply = HTTP.post(f"{url}/predict", json={"x": samples})
     assert reply.status_code == 200, reply.text
     return reply.json()["p"]
 
@@ -68,7 +69,7 @@ def test_it_learns_under_load_is_killed_and_goes_on(tmp_path: Path) -> None:
     stop = threading.Event()
 
     def read(url: str) -> None:
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=30, verify=False) as client:
             while not stop.is_set():
                 try:
                     reply = client.post(f"{url}/predict", json={"x": X[:5]})
@@ -81,17 +82,15 @@ def test_it_learns_under_load_is_killed_and_goes_on(tmp_path: Path) -> None:
                 stop.wait(0.02)
 
     with serving(file, save_every=0.3) as (server, url):
-        assert httpx.post(f"{url}/predict", json={"x": X[:1]}).status_code == 409  # nothing to answer with yet
-        assert httpx.post(f"{url}/learn", json={"x": X[:10], "y": Y[:10]}, timeout=30).json() == {"samples": 10}
+        assert HTTP.post(f"{url}/predict", json={"x": X[:1]}).status_code == 409  # nothing to answer with yet
+        assert HTTP.post(f"{url}/learn", json={"x": X[:10], "y": Y[:10]}).json() == {"samples": 10}
         readers = [threading.Thread(target=read, args=(url,), daemon=True) for _ in range(4)]
         for reader in readers:
             reader.start()
         for start in range(10, 600, 10):
-            reply = httpx.post(
-                f"{url}/learn", json={"x": X[start : start + 10], "y": Y[start : start + 10]}, timeout=30
-            )
+            reply = HTTP.post(f"{url}/learn", json={"x": X[start : start + 10], "y": Y[start : start + 10]})
             assert reply.json() == {"samples": start + 10}
-        wait_for(lambda: httpx.get(url).json() == {"samples": 600, "saved": 600}, server)
+        wait_for(lambda: HTTP.get(url).json() == {"samples": 600, "saved": 600}, server)
         held = answers(url, X[1000:1100])
         server.send_signal(signal.SIGKILL)
         server.wait(30)
@@ -103,14 +102,14 @@ def test_it_learns_under_load_is_killed_and_goes_on(tmp_path: Path) -> None:
     right = sum(row.index(max(row)) == y for row, y in zip(held, Y[1000:1100], strict=True))
     assert right > 60
     with serving(file, save_every=60) as (server, url):
-        assert httpx.get(url).json() == {"samples": 600, "saved": 600}
+        assert HTTP.get(url).json() == {"samples": 600, "saved": 600}
         assert answers(url, X[1000:1100]) == held  # those of the last checkpoint, to the last digit
-        httpx.post(f"{url}/learn", json={"x": X[:10], "y": Y[:10]}, timeout=30)
-        bad = httpx.post(f"{url}/learn", json={"x": [[1.0, 2.0]], "y": [0]})
+        HTTP.post(f"{url}/learn", json={"x": X[:10], "y": Y[:10]})
+        bad = HTTP.post(f"{url}/learn", json={"x": [[1.0, 2.0]], "y": [0]})
         assert (bad.status_code, "samples must have shape" in bad.json()["error"]) == (422, True)
-        assert httpx.post(f"{url}/learn", json={"x": X[:1], "y": [99]}).status_code == 422
+        assert HTTP.post(f"{url}/learn", json={"x": X[:1], "y": [99]}).status_code == 422
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) in (0, -signal.SIGTERM)
     with serving(file, save_every=60) as (_, url):
-        assert httpx.get(url).json() == {"samples": 610, "saved": 610}  # a server that is asked to stop saves first
+        assert HTTP.get(url).json() == {"samples": 610, "saved": 610}  # a server that is asked to stop saves first
     assert "Traceback" not in (tmp_path / "log.txt").read_text()

@@ -15,8 +15,9 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SERVER = """
 import importlib, json, sys, traceback
-import bounds, torch
+import bounds, hasten, torch
 bounds.watch()
+hasten.hasten()
 torch.set_num_threads(1)
 answers, sys.stdout = sys.stdout, sys.stderr
 for line in sys.stdin:
@@ -31,11 +32,11 @@ for line in sys.stdin:
 """
 
 
-def interpreted(file: str, check: str, *args: int) -> None:
+def interpreted(file: str, check: str, *args: int | str, always: bool = False) -> None:
     """Call a function of a test file. The interpreter must be chosen before Triton is imported, hence a process; one
-    for all checks, as it takes longer to start than most of them."""
+    for all checks, as it takes longer to start than most of them. `always`: even where there is a GPU."""
     name = Path(file).stem
-    if DEVICE == "cuda":
+    if DEVICE == "cuda" and not always:
         getattr(importlib.import_module(name), check)(*args)
         return
     process = _server()
@@ -55,6 +56,7 @@ def interpreted(file: str, check: str, *args: int) -> None:
 def _server() -> subprocess.Popen[str]:
     """It ends with us, when its input does."""
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    without_gpu = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, **without_gpu, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", SERVER]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

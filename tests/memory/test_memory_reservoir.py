@@ -110,3 +110,19 @@ def test_samples_of_a_batch_may_have_tasks_of_their_own():
     write(memory, [1, 2, 3, 4], Random(0), torch.tensor([2, 0, 1, 0]))
     assert memory.task.tolist() == [2, 0, 1, 0, -1]
     assert memory.of_others(0).tolist() == [True, False, True, False]
+
+
+def test_slots_that_are_allocated_as_they_are_needed_are_as_good_as_all_at_once():
+    whole, grown = (ReservoirMemory(600, (1,), torch.float32, **more) for more in ({}, {"as_needed": True}))
+    one, other = Random(3), Random(3)
+    assert (whole.slots, grown.slots) == (600, 256)
+    found = []
+    for n in (100, 156, 1, 255, 88, 50):
+        found.append((grown.reserve(n), grown.slots))
+        x = torch.randn(n, 1, generator=torch.Generator().manual_seed(n))
+        whole.write(x, torch.arange(n), 0, one)
+        grown.write(x, torch.arange(n), 0, other)
+    assert found == [(False, 256), (False, 256), (True, 512), (False, 512), (True, 600), (False, 600)]
+    assert not whole.reserve(1000)
+    for key, value in whole.state_dict().items():
+        assert torch.equal(value, grown.state_dict()[key]), key

@@ -73,8 +73,9 @@ def check_mask() -> None:
     draw = torch.Generator().manual_seed(0)
     visible = (torch.rand(4, 11, generator=draw) < 0.5).to(DEVICE)
     task = torch.tensor([3, 0, 1, 1, 2, 0], device=DEVICE)
-    one = task[4:5].expand(40)  # a task for all, not written out
-    for n, t, rest in ((6, 2, None), (300, 1, None), (6, task, None), (10, 2, task), (7, 3, task), (40, one, None)):
+    apart, alike = task.repeat_interleave(2)[::2], task[4].expand(6)  # numbers that do not lie one after another
+    rows = (6, 2, None), (300, 1, None), (6, task, None), (10, 2, task), (7, 3, task), (6, alike, None), (9, 0, apart)
+    for n, t, rest in rows:
         logits = torch.randn(n, 11, generator=draw).to(DEVICE).requires_grad_()
         weight = torch.randn(n, 11, generator=draw).to(DEVICE)
         outcomes = []

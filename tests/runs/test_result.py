@@ -219,3 +219,5 @@ def test_an_archive_is_read_like_a_store_and_a_damaged_line_is_named(store: RunS
     assert again == results[1:]
     assert [problem.split(" is damaged")[0] for problem in problems] == [f"{path}, line 1,", f"{path}, line 3,"]
     assert "does not match its checksum" in problems[0]
+    path.write_text("")
+    assert find_results(path.parent) == ([], [f"{path} is empty; get a fresh copy"])

@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +41,52 @@ def silent_server() -> Any:
 def test_an_address_at_which_nothing_answers_is_refused_at_once() -> None:
     with silent_server() as port, pytest.raises(InputError, match=f"nothing answers at 127.0.0.1:{port}: .*ray start"):
         ray_connection.reach(f"127.0.0.1:{port}")
+
+
+FRAME = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # with which a server of HTTP/2, such as Ray, begins
+
+
+@pytest.mark.parametrize(
+    ("says", "fine"),
+    [
+        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], False),
+        ([b"SSH-2.0-server\r\n"], False),
+        ([b"HTTP"], False),
+        ([], False),
+        ([b"", FRAME + bytes(6)], True),
+        ([FRAME[:5], FRAME[5:]], True),
+    ],
+    ids=["web server", "shell", "a word", "closes", "Ray", "Ray in pieces"],
+)
+def test_what_listens_and_is_not_ray_is_refused(says: list[bytes], fine: bool) -> None:
+    """Ray itself would go on asking for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                for part in says:
+                    connection.sendall(part)
+                    time.sleep(0.02)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        refused = nullcontext() if fine else pytest.raises(InputError, match=f"what listens at {address} is not Ray; ")
+        with refused:
+            ray_connection.reach(address)
+        thread.join()
+
+
+def test_what_listens_and_says_nothing_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_connection, "REACHING", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match="is not Ray"):
+            ray_connection.reach(address)
+        monkeypatch.setenv("RAY_USE_TLS", "1")
+        ray_connection.reach(address)  # who speaks in cipher is left to Ray
 
 
 @pytest.mark.parametrize("address", ["nonsense", "host", ":6379", "host:", "host:port", "ray://", "ray://host"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from same_process import Run, same_process
 
 from bcl.engine.clock import PHASES
 from bcl.studies import whole as studies
@@ -18,12 +19,14 @@ from bcl.studies.whole import SMI, Sampler, Whole, account
 SMALL = ["--device", "cpu", "--seeds", "2", "--tasks", "2", "--samples", "40", "--workers", "2"]
 
 
-def speed(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bcl", "speed", "--whole", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def speed(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The command itself starts another one, whose time it takes: that is process enough."""
+    with same_process(capfd) as run:
+        yield partial(run, "speed", "--whole")
 
 
-def test_all_time_of_a_command_is_accounted_for() -> None:
+def test_all_time_of_a_command_is_accounted_for(speed: Run) -> None:
     done = speed("split-digits", "er", "finetune", *SMALL, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -37,7 +40,7 @@ def test_all_time_of_a_command_is_accounted_for() -> None:
     assert found["wall_over_steps"] == pytest.approx(found["wall"] / found["phases"]["steps"])
 
 
-def test_a_table() -> None:
+def test_a_table(speed: Run) -> None:
     done = speed("er", "--benchmark", "split-digits", *SMALL, "--workers", "1")
     title, header, er, wall, runs, last = [line.split() for line in done.stdout.splitlines() if line.strip()]
     assert title == ["split-digits,", "cpu,", "fp32:", "seconds"]
@@ -49,7 +52,7 @@ def test_a_table() -> None:
     assert last[-3:] == ["GPU", "busy", "–"]
 
 
-def test_a_run_that_cannot_be_is_an_error() -> None:
+def test_a_run_that_cannot_be_is_an_error(speed: Run) -> None:
     done = speed("split-digits", "no-such-method", *SMALL)
     assert done.returncode == 2
     assert done.stdout == ""

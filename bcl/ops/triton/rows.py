@@ -75,6 +75,7 @@ def gather(
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The rows `index` (or `order[index]`) of every field; `advance`: and the index moves on by its length."""
     n = len(index)
+    index = index if advance else index.contiguous()
     outs = [None if field is None else field.new_empty(n, *field.shape[1:]) for field in (x, y, task, extra)]
     x_out, y_out, task_out, extra_out = outs
     assert x_out is not None
@@ -86,7 +87,6 @@ def gather(
     grid = (1, 1) if alone else (cdiv(n, shape["ROWS"]), cdiv(size, shape["WORDS"]))
     if alone:
         shape["ROWS"] = power_of_2(n)
-    index = index if advance else index.contiguous()
     _gather[grid](
         index, index if order is None else order, words, y, y if task is None else task, more, words_out, y_out,
         y_out if task_out is None else task_out, more_out, n, size, more.shape[1], ORDER=order is not None,
