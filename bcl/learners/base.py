@@ -27,7 +27,7 @@ from bcl.learners.inputs import (
 )
 from bcl.learners.passes import Passes
 from bcl.memory import Memory, Random, ReservoirMemory
-from bcl.nets import Standardized, reveal
+from bcl.nets import Standardized, reveal, widen_head
 from bcl.streams import Setting
 
 
@@ -187,6 +187,10 @@ class Learner(Passes):
 
     def before_batch(self, n: int) -> None:
         """In a stream without tasks, n samples are about to be learnt. What a captured step cannot do."""
+
+    def widen(self, columns: int) -> None:
+        """Let the network give so many logits, more than now."""
+        widen_head(self.net, self.setting.n_classes, columns, self.setting.seed)
 
     def learns_plainly(self) -> bool:
         """Whether, as long as there is one task alone, it does nothing against forgetting."""
