@@ -128,8 +128,10 @@ def draw_or_repeat(
     drawn = memory.draw(k, learner.random)
     if learner.past or learner.has_stored:
         return drawn, None
-    here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
+    if empty.is_cpu and not empty:  # to look costs nothing on a CPU
+        return drawn, torch.ones(())
+    here = torch.arange(len(drawn.y), device=y.device) % len(y)
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
 

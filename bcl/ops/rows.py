@@ -10,8 +10,12 @@ with a row for each sample, or one integer for all. A task t is a number, or a v
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bcl.ops.dispatch import fused
@@ -32,11 +36,32 @@ def first_state(seed: int) -> Tensor:
 
 def integers(state: Tensor, n: int) -> Tensor:
     """The next n random integers, uniform in [0, 2^63)."""
+    if state.is_cpu:
+        return torch.from_numpy(_integers(state, n))
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
     z.bitwise_xor_((z >> 27).bitwise_and_((1 << 37) - 1)).mul_(_signed(_SECOND))
     return z.bitwise_xor_((z >> 31).bitwise_and_((1 << 33) - 1)).bitwise_and_((1 << 63) - 1)
+
+
+def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
+    """The same on a CPU: for so few numbers an operation of torch takes several times as long as one of NumPy."""
+    place = state.numpy().view(np.uint64)
+    z: NDArray[Any] = (_strides(n) if n <= 4096 else _strides.__wrapped__(n)) + place
+    place += np.uint64((_GOLDEN * n) & _ALL)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(_FIRST)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(_SECOND)
+    z ^= z >> np.uint64(31)
+    z &= np.uint64(_ALL >> 1)
+    return z.view(np.int64)
+
+
+@lru_cache(maxsize=32)
+def _strides(n: int) -> NDArray[np.uint64]:
+    return np.arange(1, n + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
 
 
 def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
@@ -51,6 +76,8 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
         return kernel.choose(state, eligible, k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
+    if eligible.is_cpu and np.count_nonzero(eligible.numpy()) >= len(order):  # nothing is repeated
+        return order
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
@@ -101,7 +128,7 @@ def put(slot: Tensor, fields: Fields, values: Values) -> None:
             field.index_copy_(0, slot, value.expand(len(slot)) if value.dim() == 0 else value)
         else:
             field.index_fill_(0, slot, value)
-    fields[2][-1:] = -1
+    fields[2].narrow(0, -1, 1).fill_(-1)
 
 
 def put_latest(slot: Tensor, fields: Fields, values: Values) -> None:
@@ -160,9 +187,24 @@ def write_reservoir(
 
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, state, *fields[3:], *extra)
         return
+    values = (x, y, t, *extra)
+    if seen.is_cpu:
+        _write_reservoir(fields, seen, _integers(state, n), values)
+        return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
-    put_latest(torch.where(chosen < slots, chosen, slots), fields, (x, y, t, *extra))
+    put_latest(torch.where(chosen < slots, chosen, slots), fields, values)
+    seen += n
+
+
+def _write_reservoir(fields: Fields, seen: Tensor, drawn: NDArray[np.int64], values: Values) -> None:
+    """The same on a CPU, in NumPy's operations: see `_integers`."""
+    n, slots = len(drawn), len(fields[1]) - 1
+    number = seen.numpy() + np.arange(n)
+    chosen = np.where(number < slots, number, drawn % (number + 1))
+    latest = {slot: i for i, slot in enumerate(chosen.tolist())}
+    slot = [at if at < slots and latest[at] == i else slots for i, at in enumerate(chosen.tolist())]
+    put(torch.tensor(slot), fields, values)
     seen += n
 
 
