@@ -34,6 +34,13 @@ def run(
             "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
         ),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Frozen network whose features are learnt in place of samples: resnet18-imagenet, module:function.",
+        ),
+    ] = None,
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
@@ -62,7 +69,7 @@ def run(
     find_benchmark(benchmark)
     options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
     options |= {"memory": memory, "memory_total": memory_total}
-    options |= {"net": net, "precision": precision, "prequential": prequential or None}
+    options |= {"net": net, "encoder": encoder, "precision": precision, "prequential": prequential or None}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
     suite = one_block(benchmark, methods, number, first, options, given.settings(set_))
     where = out or Path("runs") / slug(benchmark)

@@ -74,11 +74,20 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
         from bcl.ops.triton import choose as kernel
 
         return kernel.choose(state, eligible, k)
+    if state.is_cpu:
+        return _choose(state, eligible.numpy(), k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
-    if eligible.is_cpu and np.count_nonzero(eligible.numpy()) >= len(order):  # nothing is repeated
-        return order
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
+
+
+def _choose(state: Tensor, eligible: NDArray[np.bool_], k: int) -> Tensor:
+    """The same on a CPU, where it is seen when nothing has to be left out or repeated."""
+    keys, held = _integers(state, len(eligible)), np.count_nonzero(eligible)
+    if held < len(eligible):
+        keys[~eligible] = -1
+    order = torch.from_numpy(keys).topk(min(k, len(eligible))).indices
+    return order if held >= len(order) else order[torch.arange(len(order)) % max(held, 1)]
 
 
 def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:

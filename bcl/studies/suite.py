@@ -20,10 +20,21 @@ NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kind
 TOP = ("title", "about", "seeds", "published", "axis", "runs")
 RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
-    *("set", "seeds", "precision", "prequential", "label", "group"),
+    *("encoder", "set", "seeds", "precision", "prequential", "label", "group"),
 )
 # RunConfig.resolve takes them by these names
-OPTIONS = ("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision", "prequential")
+OPTIONS = (
+    "scenario",
+    "tasks",
+    "samples",
+    "memory",
+    "memory_total",
+    "batch_size",
+    "net",
+    "encoder",
+    "precision",
+    "prequential",
+)
 NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip
 CHOICES = {"scenario": SCENARIOS, "precision": PRECISIONS}
