@@ -198,7 +198,7 @@ def write_reservoir(
         return
     values = (x, y, t, *extra)
     if seen.is_cpu:
-        _write_reservoir(fields, seen, _integers(state, n), values)
+        _write_reservoir(fields, seen, integers(state, n).numpy(), values)
         return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
