@@ -253,6 +253,8 @@ def test_a_file_says_which_method_it_needs(tmp_path):
     learner = Own(TinyMLP((5,), 4), Setting.stream(4, (5,)), lr=0.03)
     learner.observe(*batch([0, 1]))
     bcl.save(learner, tmp_path / "own")
+    with pytest.raises(InputError, match=r"bcl\.restore\(path, network\) makes it anew"):
+        bcl.load(tmp_path / "own", TinyMLP((5,), 4))
     with pytest.raises(InputError, match=r"restore\(path, network, Own\)"):
         bcl.restore(tmp_path / "own", TinyMLP((5,), 4))
     again = bcl.restore(tmp_path / "own", lambda setting: TinyMLP(setting.shape, setting.n_classes), Own)
