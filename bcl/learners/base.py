@@ -22,7 +22,6 @@ from bcl.learners.inputs import (
     check_new_classes,
     check_samples,
     check_task,
-    strangers,
     warn_once,
 )
 from bcl.learners.passes import Passes
@@ -84,6 +83,7 @@ class Learner(Passes):
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         values = {**self.without_tasks, **values} if setting.open else values
         self._reservoirs: list[ReservoirMemory] | None = None
+        self._met: tuple[tuple[int, ...], frozenset[int]] = (), frozenset()  # the classes of a stretch, to look among
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
@@ -239,7 +239,7 @@ class Learner(Passes):
             raise InputError("this stream has no tasks: observe(x, y), and end_task() where you know of a boundary")
         x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         y = as_labels(y, x)
-        new = strangers(y, self.own_classes[self.task] if self.task >= 0 else self.own_classes[0, :0])
+        new = self.unmet(y)
         check_new_classes(new)
         self.enter(self.stretch())
         if new:
@@ -256,6 +256,13 @@ class Learner(Passes):
             if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
                 self.end_task()
         return loss
+
+    def unmet(self, y: Tensor) -> list[int]:
+        """The labels that are new to the current stretch, in their order."""
+        classes = self.setting.classes[self.task] if self.task >= 0 else ()
+        if self._met[0] is not classes:
+            self._met = classes, frozenset(classes)
+        return [c for c in dict.fromkeys(y.tolist()) if c not in self._met[1]]
 
     def stretch(self) -> int:
         """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""

@@ -23,6 +23,7 @@ from bcl.ops.dispatch import fused
 Fields = Sequence[Tensor]
 Values = Sequence[Tensor | int]
 _ALL = (1 << 64) - 1
+FEW = 16  # numbers that Python computes before NumPy has begun
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
@@ -37,7 +38,7 @@ def first_state(seed: int) -> Tensor:
 def integers(state: Tensor, n: int) -> Tensor:
     """The next n random integers, uniform in [0, 2^63)."""
     if state.is_cpu:
-        return torch.from_numpy(_integers(state, n))
+        return torch.tensor(_few_integers(state, n)) if n <= FEW else torch.from_numpy(_integers(state, n))
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
@@ -57,6 +58,18 @@ def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
     z ^= z >> np.uint64(31)
     z &= np.uint64(_ALL >> 1)
     return z.view(np.int64)
+
+
+def _few_integers(state: Tensor, n: int) -> list[int]:
+    """The same again in Python's numbers, quicker still where there are few."""
+    start, found = int(state), []
+    for i in range(1, n + 1):
+        z = (start + i * _GOLDEN) & _ALL
+        z = ((z ^ (z >> 30)) * _FIRST) & _ALL
+        z = ((z ^ (z >> 27)) * _SECOND) & _ALL
+        found.append((z ^ (z >> 31)) & (_ALL >> 1))
+    state.fill_(_signed(start + n * _GOLDEN))
+    return found
 
 
 @lru_cache(maxsize=32)
@@ -156,6 +169,9 @@ def write_ring(
         given = [value for value in extra if isinstance(value, Tensor)]
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, size, wrap, *fields[3:], *given)
         return
+    if seen.is_cpu:
+        _write_ring(fields, seen, size, wrap, int(t), len(y), (x, y, t, *extra))
+        return
     n, dropped, here = len(y), len(fields[1]) - 1, _index(t)
     place = seen[here] % size + torch.arange(n, device=y.device)
     if wrap:
@@ -168,6 +184,18 @@ def write_ring(
     put(slot, fields, (x, y, t, *extra))
 
 
+def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: int, values: Values) -> None:
+    """The same on a CPU: see `_write_reservoir`."""
+    dropped, first = len(fields[1]) - 1, int(seen[t])
+    places = range(first % size, first % size + n)
+    if wrap:
+        slot = [t * size + place % size if i >= n - size else dropped for i, place in enumerate(places)]
+    else:
+        slot = [t * size + place if place < size else dropped for place in places]
+    put(torch.tensor(slot), fields, values)
+    seen[t] = first + (n if wrap else min(size - first % size, n))
+
+
 def exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int | Tensor, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
@@ -176,12 +204,28 @@ def exchange_ring(
         from bcl.ops.triton.ring import exchange
 
         return exchange(x, y, t, (fields[0], fields[1], fields[2]), seen, size, prefill, join)
+    if seen.is_cpu:
+        return _exchange_ring(fields, seen, size, x, y, int(t), prefill, join)
     count, here = seen[_index(t)], t * size + torch.arange(size, device=y.device)
     oldest = (t * size + torch.where(count < size, 0, count % size)).view(1)
     old_x, old_y = (torch.where(count == 0, new[:1], kept[oldest]) for new, kept in ((x, fields[0]), (y, fields[1])))
     if prefill:
         for field, first in ((fields[0], x[:1]), (fields[1], y[:1]), (fields[2], torch.zeros_like(y[:1]) + t)):
             field[here] = torch.where(count == 0, first, field[here])
+    write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
+    return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+
+
+def _exchange_ring(
+    fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
+) -> tuple[Tensor, Tensor]:
+    """The same on a CPU, where a ring that has begun need not be filled once more."""
+    count, ring = int(seen[t]), slice(t * size, (t + 1) * size)
+    oldest = ring.start + (0 if count < size else count % size)
+    old_x, old_y = (x[:1], y[:1]) if count == 0 else (field[oldest : oldest + 1].clone() for field in fields[:2])
+    if prefill and count == 0:
+        for field, first in zip(fields, (x[:1], y[:1], t), strict=False):
+            field[ring] = first
     write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
     return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
 
@@ -198,7 +242,7 @@ def write_reservoir(
         return
     values = (x, y, t, *extra)
     if seen.is_cpu:
-        _write_reservoir(fields, seen, integers(state, n).numpy(), values)
+        _write_reservoir(fields, seen, integers(state, n).tolist(), values)
         return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
@@ -206,15 +250,14 @@ def write_reservoir(
     seen += n
 
 
-def _write_reservoir(fields: Fields, seen: Tensor, drawn: NDArray[np.int64], values: Values) -> None:
-    """The same on a CPU, in NumPy's operations: see `_integers`."""
-    n, slots = len(drawn), len(fields[1]) - 1
-    number = seen.numpy() + np.arange(n)
-    chosen = np.where(number < slots, number, drawn % (number + 1))
-    latest = {slot: i for i, slot in enumerate(chosen.tolist())}
-    slot = [at if at < slots and latest[at] == i else slots for i, at in enumerate(chosen.tolist())]
+def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Values) -> None:
+    """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations."""
+    first, slots = int(seen), len(fields[1]) - 1
+    chosen = [i if i < slots else integer % (i + 1) for i, integer in enumerate(drawn, first)]
+    latest = {at: i for i, at in enumerate(chosen)}
+    slot = [at if at < slots and latest[at] == i else slots for i, at in enumerate(chosen)]
     put(torch.tensor(slot), fields, values)
-    seen += n
+    seen.fill_(first + len(drawn))
 
 
 def _index(t: int | Tensor) -> int | Tensor:
