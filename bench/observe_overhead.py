@@ -116,7 +116,9 @@ def main() -> None:
                 steps[name](x[k], y[k])
             if i >= full:
                 taken[name].append((time.process_time() - start) / BLOCK)
-    print(f"ER, MLP 784-128-128-128-10, batch {BATCH} + {REPLAY}, {SLOTS} slots, one thread, medians of {ROUNDS} rounds")
+    print(
+        f"ER, MLP 784-128-128-128-10, batch {BATCH} + {REPLAY}, {SLOTS} slots, one thread, medians of {ROUNDS} rounds"
+    )
     print(f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}")
     base = statistics.median(taken["bare loop"])
     for name, times in taken.items():

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bcl.data import cache
 from bcl.data.dataset import Array
@@ -55,7 +55,7 @@ class NamedEncoder:
     def features(self, x: Array, device: str) -> Array:
         """Of the samples of a data set: from the cache, or computed now and put there."""
         about = f"{self.digest} {torch.device(device).type} {x.dtype} {x.shape} "
-        key = hashlib.sha256(about.encode() + hashlib.sha256(np.ascontiguousarray(x)).digest()).hexdigest()
+        key = hashlib.sha256(about.encode() + hashlib.sha256(np.ascontiguousarray(x).data).digest()).hexdigest()
         path = cache.root() / "features" / f"{key}.npy"
         with suppress(OSError, ValueError):  # there is none, or it is damaged: a new one takes its place
             found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -116,7 +116,12 @@ def _imagenet() -> Encoder:
         net = ResNet18(1000, 64, "imagenet")
     start_from_imagenet(net)
     mean, deviation = (torch.tensor(of).view(3, 1, 1) for of in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
-    return Encoder(net, prepare=lambda x: (x - mean.to(x)) / deviation.to(x), read=ResNet18.features)
+    return Encoder(net, prepare=lambda x: (x - mean.to(x)) / deviation.to(x), read=_features_of)
+
+
+def _features_of(net: nn.Module, x: Tensor) -> Tensor:
+    assert isinstance(net, ResNet18)
+    return net.features(x)
 
 
 def _with_digest(encoder: Encoder, source: bytes) -> NamedEncoder:

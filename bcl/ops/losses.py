@@ -160,6 +160,8 @@ def replay_loss(
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
     on the device by which all that is replayed is multiplied.
     """
+    if share is not None and share.is_cpu and share == 1:
+        share = None
     if share is None:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
         if known is not None:

@@ -96,7 +96,7 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
 
 def _choose(state: Tensor, eligible: NDArray[np.bool_], k: int) -> Tensor:
     """The same on a CPU, where it is seen when nothing has to be left out or repeated."""
-    keys, held = _integers(state, len(eligible)), np.count_nonzero(eligible)
+    keys, held = _integers(state, len(eligible)), int(np.count_nonzero(eligible))
     if held < len(eligible):
         keys[~eligible] = -1
     order = torch.from_numpy(keys).topk(min(k, len(eligible))).indices
