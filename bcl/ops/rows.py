@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bcl.ops.dispatch import fused
+from bcl.ops.dispatch import can_look, fused
 
 Fields = Sequence[Tensor]
 Values = Sequence[Tensor | int]
@@ -37,7 +37,7 @@ def first_state(seed: int) -> Tensor:
 
 def integers(state: Tensor, n: int) -> Tensor:
     """The next n random integers, uniform in [0, 2^63)."""
-    if state.is_cpu:
+    if can_look(state):
         return torch.tensor(_few_integers(state, n)) if n <= FEW else torch.from_numpy(_integers(state, n))
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
@@ -87,7 +87,7 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
         from bcl.ops.triton import choose as kernel
 
         return kernel.choose(state, eligible, k)
-    if state.is_cpu:
+    if can_look(state):
         return _choose(state, eligible.numpy(), k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
@@ -169,7 +169,7 @@ def write_ring(
         given = [value for value in extra if isinstance(value, Tensor)]
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, size, wrap, *fields[3:], *given)
         return
-    if seen.is_cpu:
+    if can_look(seen):
         _write_ring(fields, seen, size, wrap, int(t), len(y), (x, y, t, *extra))
         return
     n, dropped, here = len(y), len(fields[1]) - 1, _index(t)
@@ -204,7 +204,7 @@ def exchange_ring(
         from bcl.ops.triton.ring import exchange
 
         return exchange(x, y, t, (fields[0], fields[1], fields[2]), seen, size, prefill, join)
-    if seen.is_cpu:
+    if can_look(seen):
         return _exchange_ring(fields, seen, size, x, y, int(t), prefill, join)
     count, here = seen[_index(t)], t * size + torch.arange(size, device=y.device)
     oldest = (t * size + torch.where(count < size, 0, count % size)).view(1)
@@ -224,8 +224,7 @@ def _exchange_ring(
     oldest = ring.start + (0 if count < size else count % size)
     old_x, old_y = (x[:1], y[:1]) if count == 0 else (field[oldest : oldest + 1].clone() for field in fields[:2])
     if prefill and count == 0:
-        for field, first in zip(fields, (x[:1], y[:1], t), strict=False):
-            field[ring] = first
+        fields[0][ring], fields[1][ring], fields[2][ring] = x[:1], y[:1], t
     write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
     return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
 
@@ -241,7 +240,7 @@ def write_reservoir(
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, state, *fields[3:], *extra)
         return
     values = (x, y, t, *extra)
-    if seen.is_cpu:
+    if can_look(seen):
         _write_reservoir(fields, seen, integers(state, n).tolist(), values)
         return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
