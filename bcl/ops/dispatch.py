@@ -64,7 +64,7 @@ def plain() -> Iterator[None]:
 
 
 def can_look(tensor: Tensor) -> bool:
-    """Whether the values of a tensor can be looked at for nothing: on a CPU. Elsewhere a step would wait for the device,
+    """Whether the values of a tensor can be looked at for nothing: on a CPU. Elsewhere a step would wait for the device
     and could not be captured."""
     return tensor.is_cpu and not _blind
 
