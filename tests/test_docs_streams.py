@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -61,6 +62,15 @@ def test_text_that_arrives(tmp_path: Path) -> None:
 def test_the_commands_of_frozen_backbones(tmp_path: Path) -> None:
     said = run(["bash", "-e", "-c", blocks("docs/frozen-backbones.md", "bash")[1]], tmp_path)
     assert all(name in said for name in ("ncm", "slda", "ranpac", "er", "shrinkage"))
+
+
+def test_an_encoder_on_the_command_line(tmp_path: Path) -> None:
+    write(blocks("docs/frozen-backbones.md", "python")[2], tmp_path)
+    command = blocks("docs/frozen-backbones.md", "bash")[2].strip()
+    found = json.loads(run(["bash", "-c", f"BCL_DATA={tmp_path} {command} --workers 1 --json 2>/dev/null"], tmp_path))
+    assert all(group["acc"]["mean"] > 80 for group in found["summary"])
+    assert len(list((tmp_path / "features").glob("*.npy"))) == 2  # of the two splits, for four runs
+    assert {r["config"]["encoder"] for r in found["runs"]} == {"backbones:small"}
 
 
 def test_networks_of_other_packages_are_named_as_they_are() -> None:

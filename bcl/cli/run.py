@@ -29,6 +29,13 @@ def run(
         typer.Option("--batch-size", callback=given.count, help="Samples that arrive at a time [default: 10]."),
     ] = None,
     net: given.Net = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Frozen network whose features are learnt in place of samples: resnet18-imagenet, module:function.",
+        ),
+    ] = None,
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
@@ -63,7 +70,7 @@ def run(
     find_benchmark(benchmark)
     options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
     options |= {"memory": memory, "memory_total": memory_total}
-    options |= {"net": net, "precision": precision, "prequential": prequential or None}
+    options |= {"net": net, "encoder": encoder, "precision": precision, "prequential": prequential or None}
     options |= {"evaluate_every": evaluate_every}
     number, first = (seeds or 5, 0) if seed is None else (1, seed)
     suite = one_block(benchmark, methods, number, first, options, given.settings(set_))

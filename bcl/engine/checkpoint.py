@@ -79,6 +79,8 @@ def load(module: nn.Module, path: Path_, run: str = "") -> dict[str, Any]:
 
     A learner may have further classes or tasks. That of a stream without tasks grows to what the saved one had become.
     """
+    if not isinstance(module, nn.Module):
+        raise InputError("load(learner, path) fills a learner that you made; bcl.restore(path, network) makes it anew")
     tensors, about, there = _read(path)
     setting, columns = None, (0, 0)
     if isinstance(module, Learner):

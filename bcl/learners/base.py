@@ -22,12 +22,11 @@ from bcl.learners.inputs import (
     check_new_classes,
     check_samples,
     check_task,
-    strangers,
     warn_once,
 )
 from bcl.learners.passes import Passes
 from bcl.memory import Memory, Random, ReservoirMemory
-from bcl.nets import Standardized, reveal
+from bcl.nets import Standardized, reveal, widen_head
 from bcl.streams import Setting
 
 Answer = TypeVar("Answer", bound=Callable[..., Tensor])
@@ -93,6 +92,7 @@ class Learner(Passes):
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         values = {**self.without_tasks, **values} if setting.open else values
         self._reservoirs: list[ReservoirMemory] | None = None
+        self._met: tuple[tuple[int, ...], frozenset[int]] = (), frozenset()  # the classes of a stretch, to look among
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
@@ -200,6 +200,10 @@ class Learner(Passes):
     def before_batch(self, n: int) -> None:
         """In a stream without tasks, n samples are about to be learnt. What a captured step cannot do."""
 
+    def widen(self, columns: int) -> None:
+        """Let the network give so many logits, more than now."""
+        widen_head(self.net, self.setting.n_classes, columns, self.setting.seed)
+
     def learns_plainly(self) -> bool:
         """Whether, as long as there is one task alone, it does nothing against forgetting."""
         return bool(self.needs_boundaries)
@@ -251,7 +255,7 @@ class Learner(Passes):
             raise InputError("this stream has no tasks: observe(x, y), and end_task() where you know of a boundary")
         x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
         y = as_labels(y, x)
-        new = strangers(y, self.own_classes[self.task] if self.task >= 0 else self.own_classes[0, :0])
+        new = self.unmet(y)
         check_new_classes(new)
         self.enter(self.stretch())
         if new:
@@ -268,6 +272,13 @@ class Learner(Passes):
             if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
                 self.end_task()
         return loss
+
+    def unmet(self, y: Tensor) -> list[int]:
+        """The labels that are new to the current stretch, in their order."""
+        classes = self.setting.classes[self.task] if self.task >= 0 else ()
+        if self._met[0] is not classes:
+            self._met = classes, frozenset(classes)
+        return [c for c in dict.fromkeys(y.tolist()) if c not in self._met[1]]
 
     def stretch(self) -> int:
         """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from bcl.learners.base import Learner
+from bcl.nets import has_head
 
 F = TypeVar("F", bound="Frozen")
 
@@ -44,6 +45,11 @@ class Frozen(Learner):
         weight = next(self.net.parameters())
         zeros = torch.zeros(1, *self.setting.shape, dtype=getattr(torch, self.setting.dtype), device=weight.device)
         return self.features(zeros).shape[1]
+
+    def widen(self, columns: int) -> None:
+        """Its logits are not asked for: a head grows as others do, a backbone without one stays as it is."""
+        if has_head(self.net, self.setting.n_classes) and self.feature_size() != self.setting.n_classes:
+            super().widen(columns)
 
     def one_hot(self, y: Tensor) -> Tensor:
         """[n, classes], in float64."""

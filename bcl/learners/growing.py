@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bcl.errors import InputError
 from bcl.memory import ReservoirMemory, RingMemory
-from bcl.nets import corner, widen_head
+from bcl.nets import corner
 from bcl.streams import Setting
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def adopt(learner: Learner, setting: Setting, tensors: Mapping[str, Tensor]) -> 
 def made_for(learner: Learner, setting: Setting, tensors: Mapping[str, Tensor]) -> Learner:
     """A new learner around the same network, with its head widened, and with as many slots as the state has."""
     if setting.n_classes > learner.setting.n_classes:
-        widen_head(learner.net, learner.setting.n_classes, setting.n_classes, setting.seed)
+        learner.widen(setting.n_classes)
     larger = type(learner)(learner.net, setting, learner.hyper).to(learner.visible.device)
     for name, module in larger.named_modules():
         if isinstance(module, ReservoirMemory) and f"{name}.task" in tensors:

@@ -102,7 +102,7 @@ def as_tensor(what: str, values: Any, device: torch.device) -> Tensor:
     """Whatever NumPy takes as an array of numbers."""
     try:
         if isinstance(values, Tensor):
-            return _dense(what, values).to(device)
+            return _dense(what, values).detach().to(device)
         array = np.asarray(values)
         if array.dtype.kind == "O":  # columns of several types: numbers, if they are
             array = array.astype(np.float64)

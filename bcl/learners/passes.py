@@ -23,7 +23,7 @@ from bcl.nets import (
     why_not_alone,
 )
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_logits, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
 
@@ -116,6 +116,8 @@ class Passes(nn.Module):
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
         if self.setting.scenario == "domain":
             return full_precision(logits)  # every class may be answered: there is nothing to hide
+        if self.setting.scenario == "class" and logits.is_cpu:
+            return mask_logits(logits, self.visible[0])  # the same for all tasks
         return mask_tasks(logits, self.visible, t, rest)
 
     def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:

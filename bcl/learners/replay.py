@@ -16,6 +16,7 @@ from bcl.learners.optimizer import Descent, Optimizer
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
+from bcl.ops.dispatch import can_look
 from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
@@ -128,8 +129,10 @@ def draw_or_repeat(
     drawn = memory.draw(k, learner.random)
     if learner.past or learner.has_stored:
         return drawn, None
-    here = torch.arange(len(drawn.y), device=y.device) % len(y)
     empty = (drawn.task < 0).all()
+    if can_look(empty) and not empty:
+        return drawn, torch.ones(())
+    here = torch.arange(len(drawn.y), device=y.device) % len(y)
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()
 

@@ -2,7 +2,7 @@
 
 from bcl.nets.build import NETS, build
 from bcl.nets.experts import Experts, stages_of
-from bcl.nets.growing import corner, widen_head
+from bcl.nets.growing import corner, has_head, widen_head
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.modules import (
@@ -36,6 +36,7 @@ __all__ = [
     "corner",
     "couples_samples",
     "groups_samples",
+    "has_head",
     "peer_of",
     "precision_of",
     "projection_head",

@@ -14,7 +14,7 @@ def widen_head(net: nn.Module, columns: int, wider: int, seed: int) -> None:
     What was there stays. New rows begin as torch begins a linear layer, from numbers that depend on the seed and on
     the width alone: a learner that is saved and resumed grows like one that is not.
     """
-    heads = [module for module in net.modules() if isinstance(module, nn.Linear) and module.out_features == columns]
+    heads = _heads(net, columns)
     if not heads:
         raise InputError(
             f"{type(net).__name__} has no nn.Linear with {columns} outputs that could have {wider}: make that its last "
@@ -28,6 +28,15 @@ def widen_head(net: nn.Module, columns: int, wider: int, seed: int) -> None:
             start = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(old)
             setattr(head, name, nn.Parameter(corner(old.detach(), start), requires_grad=old.requires_grad))
     head.out_features = wider
+
+
+def has_head(net: nn.Module, columns: int) -> bool:
+    """Whether there is a linear layer with so many outputs."""
+    return bool(_heads(net, columns))
+
+
+def _heads(net: nn.Module, columns: int) -> list[nn.Linear]:
+    return [module for module in net.modules() if isinstance(module, nn.Linear) and module.out_features == columns]
 
 
 def corner(small: Tensor, large: Tensor) -> Tensor:

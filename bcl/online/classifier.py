@@ -116,7 +116,7 @@ class OnlineClassifier(OneByOne):
 
     def _begin(self, x: Array, labels: Labels) -> None:
         setting = setting_of(x, memory=self.memory, seed=_seed(self.random_state), boundaries=self.boundaries)
-        net, setting = network_of(self.network, setting)
+        net, setting = network_of(self.network, setting, whole=x.dtype.kind in "iu")
         kind = find_method(self.method) if isinstance(self.method, str) else self.method
         self.learner_ = kind(net, setting, **(self.hyper or {})).to(self.device)
         self.labels_, self.n_samples_seen_, self.n_features_in_ = labels, 0, int(x.shape[1])

@@ -13,36 +13,45 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bcl.errors import InputError
-from bcl.nets import MLP, Standardized, build
+from bcl.nets import MLP, Standardized, build, precision_of
+from bcl.ops.losses import logits_of
 from bcl.streams import Setting
 
 Network = str | nn.Module | Callable[[Setting], nn.Module] | None
 
 
 def setting_of(x: NDArray[Any], **terms: Any) -> Setting:
-    """Images of bytes stay bytes; everything else becomes float32."""
+    """Images of bytes stay bytes; everything else becomes float32, unless `network_of` finds that it is tokens."""
     bytes_ = x.dtype == np.uint8 and x.ndim == 4
     return Setting.stream(0, x.shape[1:], dtype="uint8" if bytes_ else "float32", **terms)
 
 
-def network_of(network: Network, setting: Setting) -> tuple[nn.Module, Setting]:
+def network_of(network: Network, setting: Setting, whole: bool = False) -> tuple[nn.Module, Setting]:
     """The network that was asked for, and the setting with as many columns as it has outputs.
 
-    None: an MLP on standardised features for vectors, the reduced ResNet-18 for images.
+    None: an MLP on standardised features for vectors, the reduced ResNet-18 for images. Rows of whole numbers are
+    tokens to a network of yours that has an embedding.
     """
+    net = _made(network, setting)
+    if whole and len(setting.shape) == 1 and any(isinstance(m, nn.Embedding | nn.EmbeddingBag) for m in net.modules()):
+        setting = replace(setting, dtype="int64")
+        net = _made(network, setting)
+    return net, replace(setting, columns=_outputs(net, setting))
+
+
+def _made(network: Network, setting: Setting) -> nn.Module:
     if isinstance(network, nn.Module):
-        net = deepcopy(network)  # the user's stays as it is
-    elif network in (None, "mlp") and not (network is None and _is_image(setting.shape)):
+        return deepcopy(network)  # the user's stays as it is
+    if network in (None, "mlp") and not (network is None and _is_image(setting.shape)):
         net = build("mlp", setting)
         if setting.dtype == "float32" and isinstance(net, MLP):
             net = Standardized(net, setting.shape)
-    elif network is None or isinstance(network, str):
-        net = build("resnet18-reduced" if network is None else network, setting)
-    else:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(setting.seed)
-            net = network(setting)
-    return net, replace(setting, columns=_outputs(net, setting))
+        return net
+    if network is None or isinstance(network, str):
+        return build("resnet18-reduced" if network is None else network, setting)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(setting.seed)
+        return network(setting)
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:
@@ -57,7 +66,8 @@ def _outputs(net: nn.Module, setting: Setting) -> int:
     was_training = net.training
     try:
         with torch.no_grad():
-            shape = net.eval()(torch.zeros(2, *setting.shape)).shape
+            kind = torch.int64 if setting.dtype == "int64" else precision_of(net)
+            shape = logits_of(net.eval()(torch.zeros(2, *setting.shape, dtype=kind))).shape
     except RuntimeError as error:
         raise InputError(f"{type(net).__name__} does not take samples of shape {setting.shape}: {error}") from None
     net.train(was_training)

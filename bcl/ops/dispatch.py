@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-_plain = 0
+_plain = _blind = 0
 
 
 @functools.cache
@@ -61,3 +61,20 @@ def plain() -> Iterator[None]:
         yield
     finally:
         _plain -= 1
+
+
+def can_look(tensor: Tensor) -> bool:
+    """Whether the values of a tensor can be looked at for nothing: on a CPU. Elsewhere a step would wait for the device
+    and could not be captured."""
+    return tensor.is_cpu and not _blind
+
+
+@contextmanager
+def blind() -> Iterator[None]:
+    """Look at no values, as on a GPU."""
+    global _blind
+    _blind += 1
+    try:
+        yield
+    finally:
+        _blind -= 1

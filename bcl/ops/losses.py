@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.nn.functional import log_softmax
 
 from bcl.errors import InputError
-from bcl.ops.dispatch import fused
+from bcl.ops.dispatch import can_look, fused
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
 HIDDEN = -1e9
@@ -160,6 +160,8 @@ def replay_loss(
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
     on the device by which all that is replayed is multiplied.
     """
+    if share is not None and can_look(share) and share == 1:
+        share = None
     if share is None:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
         if known is not None:

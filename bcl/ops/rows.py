@@ -10,15 +10,20 @@ with a row for each sample, or one integer for all. A task t is a number, or a v
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from bcl.ops.dispatch import fused
+from bcl.ops.dispatch import can_look, fused
 
 Fields = Sequence[Tensor]
 Values = Sequence[Tensor | int]
 _ALL = (1 << 64) - 1
+FEW = 16  # numbers that Python computes before NumPy has begun
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
@@ -36,11 +41,44 @@ def integers(state: Tensor, n: int) -> Tensor:
         from bcl.ops.triton import choose as kernel
 
         return kernel.integers(state, n)
+    if can_look(state):
+        return torch.tensor(_few_integers(state, n)) if n <= FEW else torch.from_numpy(_integers(state, n))
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
     z.bitwise_xor_((z >> 27).bitwise_and_((1 << 37) - 1)).mul_(_signed(_SECOND))
     return z.bitwise_xor_((z >> 31).bitwise_and_((1 << 33) - 1)).bitwise_and_((1 << 63) - 1)
+
+
+def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
+    """The same on a CPU: for so few numbers an operation of torch takes several times as long as one of NumPy."""
+    place = state.numpy().view(np.uint64)
+    z: NDArray[Any] = (_strides(n) if n <= 4096 else _strides.__wrapped__(n)) + place
+    place += np.uint64((_GOLDEN * n) & _ALL)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(_FIRST)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(_SECOND)
+    z ^= z >> np.uint64(31)
+    z &= np.uint64(_ALL >> 1)
+    return z.view(np.int64)
+
+
+def _few_integers(state: Tensor, n: int) -> list[int]:
+    """The same again in Python's numbers, quicker still where there are few."""
+    start, found = int(state), []
+    for i in range(1, n + 1):
+        z = (start + i * _GOLDEN) & _ALL
+        z = ((z ^ (z >> 30)) * _FIRST) & _ALL
+        z = ((z ^ (z >> 27)) * _SECOND) & _ALL
+        found.append((z ^ (z >> 31)) & (_ALL >> 1))
+    state.fill_(_signed(start + n * _GOLDEN))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _strides(n: int) -> NDArray[np.uint64]:
+    return np.arange(1, n + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
 
 
 def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
@@ -53,9 +91,20 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
         from bcl.ops.triton import choose as kernel
 
         return kernel.choose(state, eligible, k)
+    if can_look(state):
+        return _choose(state, eligible.numpy(), k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
+
+
+def _choose(state: Tensor, eligible: NDArray[np.bool_], k: int) -> Tensor:
+    """The same on a CPU, where it is seen when nothing has to be left out or repeated."""
+    keys, held = _integers(state, len(eligible)), int(np.count_nonzero(eligible))
+    if held < len(eligible):
+        keys[~eligible] = -1
+    order = torch.from_numpy(keys).topk(min(k, len(eligible))).indices
+    return order if held >= len(order) else order[torch.arange(len(order)) % max(held, 1)]
 
 
 def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
@@ -105,7 +154,7 @@ def put(slot: Tensor, fields: Fields, values: Values) -> None:
             field.index_copy_(0, slot, value.expand(len(slot)) if value.dim() == 0 else value)
         else:
             field.index_fill_(0, slot, value)
-    fields[2][-1:] = -1
+    fields[2].narrow(0, -1, 1).fill_(-1)
 
 
 def put_latest(slot: Tensor, fields: Fields, values: Values) -> None:
@@ -124,6 +173,9 @@ def write_ring(
         given = [value for value in extra if isinstance(value, Tensor)]
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, size, wrap, *fields[3:], *given)
         return
+    if can_look(seen):
+        _write_ring(fields, seen, size, wrap, int(t), len(y), (x, y, t, *extra))
+        return
     n, dropped, here = len(y), len(fields[1]) - 1, _index(t)
     place = seen[here] % size + torch.arange(n, device=y.device)
     if wrap:
@@ -136,6 +188,18 @@ def write_ring(
     put(slot, fields, (x, y, t, *extra))
 
 
+def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: int, values: Values) -> None:
+    """The same on a CPU: see `_write_reservoir`."""
+    dropped, first = len(fields[1]) - 1, int(seen[t])
+    places = range(first % size, first % size + n)
+    if wrap:
+        slot = [t * size + place % size if i >= n - size else dropped for i, place in enumerate(places)]
+    else:
+        slot = [t * size + place if place < size else dropped for place in places]
+    put(torch.tensor(slot), fields, values)
+    seen[t] = first + (n if wrap else min(size - first % size, n))
+
+
 def exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int | Tensor, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
@@ -144,12 +208,27 @@ def exchange_ring(
         from bcl.ops.triton.ring import exchange
 
         return exchange(x, y, t, (fields[0], fields[1], fields[2]), seen, size, prefill, join)
+    if can_look(seen):
+        return _exchange_ring(fields, seen, size, x, y, int(t), prefill, join)
     count, here = seen[_index(t)], t * size + torch.arange(size, device=y.device)
     oldest = (t * size + torch.where(count < size, 0, count % size)).view(1)
     old_x, old_y = (torch.where(count == 0, new[:1], kept[oldest]) for new, kept in ((x, fields[0]), (y, fields[1])))
     if prefill:
         for field, first in ((fields[0], x[:1]), (fields[1], y[:1]), (fields[2], torch.zeros_like(y[:1]) + t)):
             field[here] = torch.where(count == 0, first, field[here])
+    write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
+    return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+
+
+def _exchange_ring(
+    fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
+) -> tuple[Tensor, Tensor]:
+    """The same on a CPU, where a ring that has begun need not be filled once more."""
+    count, ring = int(seen[t]), slice(t * size, (t + 1) * size)
+    oldest = ring.start + (0 if count < size else count % size)
+    old_x, old_y = (x[:1], y[:1]) if count == 0 else (field[oldest : oldest + 1].clone() for field in fields[:2])
+    if prefill and count == 0:
+        fields[0][ring], fields[1][ring], fields[2][ring] = x[:1], y[:1], t
     write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
     return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
 
@@ -164,10 +243,24 @@ def write_reservoir(
 
         write(x, y, t, (fields[0], fields[1], fields[2]), seen, state, *fields[3:], *extra)
         return
+    values = (x, y, t, *extra)
+    if can_look(seen):
+        _write_reservoir(fields, seen, integers(state, n).tolist(), values)
+        return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
-    put_latest(torch.where(chosen < slots, chosen, slots), fields, (x, y, t, *extra))
+    put_latest(torch.where(chosen < slots, chosen, slots), fields, values)
     seen += n
+
+
+def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Values) -> None:
+    """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations."""
+    first, slots = int(seen), len(fields[1]) - 1
+    chosen = [i if i < slots else integer % (i + 1) for i, integer in enumerate(drawn, first)]
+    latest = {at: i for i, at in enumerate(chosen)}
+    slot = [at if at < slots and latest[at] == i else slots for i, at in enumerate(chosen)]
+    put(torch.tensor(slot), fields, values)
+    seen.fill_(first + len(drawn))
 
 
 def _index(t: int | Tensor) -> int | Tensor:

@@ -35,6 +35,7 @@ SETTINGS = {  # of a run's config, in the words of the page
     "memory": "memory per task",
     "batch_size": "batch size",
     "net": "network",
+    "encoder": "encoder",
     "device": "device",
     "precision": "precision",
     "part": "part",

@@ -19,7 +19,7 @@ from bcl.streams import BENCHMARKS
 
 Result = Mapping[str, Any]
 Labels = Mapping[str, Sequence[str]]  # what a suite calls a run, by the run's id
-TERMS = ("tasks", "samples", "memory", "net")  # rows that differ in one of these are no rivals
+TERMS = ("tasks", "samples", "memory", "net", "encoder")  # rows that differ in one of these are no rivals
 
 
 @dataclass(frozen=True, eq=False)

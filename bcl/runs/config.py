@@ -42,6 +42,7 @@ class RunConfig:
     prequential: bool = False  # every mini-batch is answered before it is learnt, too
     evaluate_every: int = 0  # mini-batches, after which the tasks seen so far are evaluated, too; 0: after tasks alone
     data: str = ""  # digest of the data set and of pretrained weights or an own network; empty for what the package has
+    encoder: str = ""  # a frozen network whose features are learnt in place of samples; empty: none
     sources: dict[str, str] = field(default_factory=dict, compare=False)  # of `hyper`; no part of the run's identity
 
     @classmethod
@@ -58,6 +59,7 @@ class RunConfig:
         memory_total: int | None = None,
         batch_size: int | None = None,
         net: str | None = None,
+        encoder: str | None = None,
         device: str = "cpu",
         part: str = "learn",
         precision: str = "fp32",
@@ -68,6 +70,7 @@ class RunConfig:
         """Fill in the benchmark's defaults and the method's chosen hyper-parameters, and check all of it."""
         from bcl.learners import method
         from bcl.nets.build import check as check_net
+        from bcl.nets.encoders import find_encoder
 
         home = benchmark(benchmark_name)
         scenario = scenario or home.scenario
@@ -80,7 +83,10 @@ class RunConfig:
             raise InputError(learner.refusal(scenario))
         sizes = {"tasks": tasks, "samples": samples, "batch_size": batch_size}
         stream = home.stream(seed, part=part, scenario=scenario, memory=memory, memory_total=memory_total, **sizes)
-        digests = [stream.dataset.digest, check_net(net or home.net)]
+        net = net or ("linear" if encoder else home.net)
+        digests = [stream.dataset.digest, check_net(net)]
+        if encoder:
+            digests.append(find_encoder(encoder).digest)
         place = (benchmark_name, scenario, home.scenario, method_name)
         hyper = asdict(learner.Hyper.of({**preset(*place), **(overrides or {})}))
         return cls(
@@ -92,7 +98,7 @@ class RunConfig:
             samples,
             stream.setting.memory,
             stream.setting.batch_size,
-            net or home.net,
+            net,
             device,
             part,
             hyper,
@@ -100,6 +106,7 @@ class RunConfig:
             prequential and not learner.is_upper_bound,
             0 if learner.is_upper_bound else evaluate_every,
             "-".join(digest[:16] for digest in digests if digest),
+            encoder or "",
             sources(*place, hyper, asdict(learner.Hyper())),
         )
 
@@ -130,6 +137,7 @@ class RunConfig:
         words += ["--precision", self.precision, "--batch-size", str(self.batch_size)]
         if self.samples is not None:
             words += ["--samples", str(self.samples)]
+        words += ["--encoder", self.encoder] if self.encoder else []
         words += ["--prequential"] if self.prequential else []
         words += ["--evaluate-every", str(self.evaluate_every)] if self.evaluate_every else []
         for name, value in self.hyper.items():
@@ -138,7 +146,8 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """What determines the result."""
-        return {key: value for key, value in asdict(self).items() if key != "sources"}
+        found = {key: value for key, value in asdict(self).items() if key != "sources"}
+        return found if self.encoder else {key: value for key, value in found.items() if key != "encoder"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import bcl
@@ -56,7 +57,7 @@ def execute_together(configs: Sequence[RunConfig], store: RunStore, options: Run
 
 def data_of(config: RunConfig) -> tuple[tuple[str, Any], ...]:
     """What determines a run's data: runs that agree in it share one stream."""
-    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory", "batch_size")
+    names = ("benchmark", "seed", "part", "scenario", "tasks", "samples", "memory", "batch_size", "encoder", "device")
     return tuple((name, getattr(config, name)) for name in names)
 
 
@@ -65,13 +66,31 @@ def stream_of(config: RunConfig) -> Any:
     from bcl.streams import benchmark
 
     about = dict(data_of(config))
-    return benchmark(about.pop("benchmark")).stream(**about)
+    encoder, device = about.pop("encoder"), about.pop("device")
+    stream = benchmark(about.pop("benchmark")).stream(**about)
+    return _encoder(config).stream(stream, device) if encoder else stream
+
+
+def _encoder(config: RunConfig) -> Any:
+    from bcl.nets.encoders import find_encoder
+
+    found = find_encoder(config.encoder)
+    if found.digest[:16] not in config.data:
+        raise InputError(f"--encoder {config.encoder} has changed since this run was planned; run it anew")
+    return found
+
+
+def _setting_of(config: RunConfig) -> Any:
+    """The run's setting. Features for a GPU are computed there, by the process that runs."""
+    if config.encoder and config.device != "cpu":
+        return _encoder(config).setting(stream_of(replace(config, encoder="")))
+    return stream_of(config).setting
 
 
 def try_out(config: RunConfig) -> None:
     """Make a run's learner, so that a mistake shows before anything is written."""
     try:
-        learner_of(config, stream_of(config).setting, "cpu")
+        learner_of(config, _setting_of(config), "cpu")
     except UserError:
         raise
     except Exception as error:  # memories that are too large, most often; or a mistake in the user's own method

@@ -121,4 +121,4 @@ def split_evenly(runs: Sequence[int], at_most: int) -> list[list[int]]:
 def step_cost_key(config: RunConfig) -> tuple[Any, ...]:
     """Runs that agree in this take steps that cost the same: seeds and rates make no difference."""
     fixed = tuple(sorted((name, value) for name, value in config.hyper.items() if not isinstance(value, float)))
-    return (config.method, config.scenario, config.net, config.memory, fixed)
+    return (config.method, config.scenario, config.net, config.encoder, config.memory, fixed)

@@ -22,6 +22,7 @@ from bcl.learners.base import Learner
 from bcl.loading import authors_line, describe
 from bcl.memory import Memory
 from bcl.nets import build
+from bcl.ops.dispatch import blind
 from bcl.streams import benchmark
 from bcl.studies.operations import NoSynchronisation, Recorder, Synchronises
 
@@ -152,7 +153,7 @@ def does_not_synchronise(trial: Trial) -> None:
     for t, ((x, y), *others) in trial.tasks():
         learner.enter(t)
         learner.step(x, y, t)  # what a task's first step prepares is not part of a captured one
-        with NoSynchronisation():
+        with blind(), NoSynchronisation():
             for x, y in others:
                 learner.step(x, y, t)
         learner.end_task(t)
@@ -165,7 +166,7 @@ def repeats_its_operations(trial: Trial) -> None:
         learner.enter(t)
         runs = []
         for x, y in batches:
-            with Recorder() as recorder:
+            with blind(), Recorder() as recorder:
                 learner.step(x, y, t)
             runs.append(recorder.seen)
             _hold(runs[0] == runs[-1] != [], f"step {len(runs)} of task {t} runs other operations than step 1")

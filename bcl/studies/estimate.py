@@ -68,5 +68,17 @@ def _relative_cost(name: str) -> float:
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
     """Runs that take alike: all but the seed and the rates."""
-    names = ("benchmark", "scenario", "method", "tasks", "samples", "memory", "batch_size", "net", "device", "part")
+    names = (
+        "benchmark",
+        "scenario",
+        "method",
+        "tasks",
+        "samples",
+        "memory",
+        "batch_size",
+        "net",
+        "encoder",
+        "device",
+        "part",
+    )
     return tuple(config.get(name) for name in names)

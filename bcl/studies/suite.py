@@ -20,12 +20,12 @@ NOT_SUITES = ("hyper.yaml", "grid.yaml", "published.yaml")  # data of other kind
 TOP = ("title", "about", "seeds", "published", "axis", "against", "runs")
 RUNS = (
     *("benchmark", "method", "methods", "scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net"),
-    *("set", "seeds", "precision", "prequential", "evaluate_every", "label", "group"),
+    *("encoder", "set", "seeds", "precision", "prequential", "evaluate_every", "label", "group"),
 )
 # RunConfig.resolve takes them by these names
 OPTIONS = (
-    *("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "precision"),
-    *("prequential", "evaluate_every"),
+    *("scenario", "tasks", "samples", "memory", "memory_total", "batch_size", "net", "encoder"),
+    *("precision", "prequential", "evaluate_every"),
 )
 NUMBERS = ("tasks", "samples", "memory", "memory_total", "batch_size")  # whole: ACC can be drawn against them
 RUN_LIMIT = 100_000  # of a suite: beyond that it is a slip

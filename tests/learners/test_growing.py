@@ -66,6 +66,41 @@ def test_classes_that_were_foreseen_and_classes_that_were_not_are_learnt_alike(n
         torch.testing.assert_close(a, b)
 
 
+class Backbone(nn.Module):
+    """Features alone, as many as the learner has columns at first: their layer looks like a head."""
+
+    def __init__(self, size=8):
+        super().__init__()
+        self.body = nn.Linear(5, size)
+
+    def features(self, x):
+        return self.body(x).relu()
+
+    def forward(self, x):
+        return self.features(x)
+
+
+@pytest.mark.parametrize("size", [8, 7])
+@pytest.mark.parametrize("name", ["ncm", "slda", "ranpac"])
+def test_heads_on_a_frozen_backbone_grow_without_it(name, size, tmp_path):
+    """They answer as if all classes had been known from the start, and are saved and restored."""
+    torch.manual_seed(0)
+    backbone = Backbone(size)
+    late, early = (
+        method(name)(deepcopy(backbone), Setting.stream(columns, (5,), memory=12, seed=3)) for columns in (0, 40)
+    )
+    for n, classes in enumerate(([0, 1], [1, 9], [20, 2], [30, 0])):
+        for learner in (late, early):
+            learner.observe(*batch(classes, seed=n))
+        if n == 2:
+            bcl.save(late, tmp_path / "late")
+            late = bcl.restore(tmp_path / "late", Backbone(size))
+    x = torch.randn(6, 5)
+    assert late.setting.n_classes == 32
+    assert torch.equal(late.net.body.weight, backbone.body.weight)
+    assert torch.equal(late.predict(x), early.predict(x)[:, :32])
+
+
 def test_new_rows_of_a_head_depend_on_seed_and_width_alone():
     one, other = empty_learner("er"), empty_learner("er")
     other.observe(*batch([0, 1]))
@@ -218,6 +253,8 @@ def test_a_file_says_which_method_it_needs(tmp_path):
     learner = Own(TinyMLP((5,), 4), Setting.stream(4, (5,)), lr=0.03)
     learner.observe(*batch([0, 1]))
     bcl.save(learner, tmp_path / "own")
+    with pytest.raises(InputError, match=r"bcl\.restore\(path, network\) makes it anew"):
+        bcl.load(tmp_path / "own", TinyMLP((5,), 4))
     with pytest.raises(InputError, match=r"restore\(path, network, Own\)"):
         bcl.restore(tmp_path / "own", TinyMLP((5,), 4))
     again = bcl.restore(tmp_path / "own", lambda setting: TinyMLP(setting.shape, setting.n_classes), Own)

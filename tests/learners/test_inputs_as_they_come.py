@@ -82,3 +82,12 @@ def test_bytes_as_floats_get_a_hint_once(caplog):
         one.observe(X, Y)
     (record,) = caplog.records
     assert "scale them" in record.message
+
+
+def test_a_tensor_with_a_gradient_is_taken_as_numbers():
+    given, plain = learner(), learner()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given.observe(torch.tensor(X, requires_grad=True), Y)
+    plain.observe(X, Y)
+    assert same_state(state(given), state(plain))

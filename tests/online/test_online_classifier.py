@@ -5,6 +5,7 @@ import logging
 import sys
 import warnings
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -227,3 +228,30 @@ def test_without_river_its_classifier_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "bcl.online.river_base", raising=False)
     with pytest.raises(InputError, match="pip install"):
         importlib.import_module("bcl.online.river_base")
+
+
+class Embedded(nn.Module):
+    """Tokens in, an object with logits out, as networks of Hugging Face's have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.fc = nn.Embedding(50, 6), nn.Linear(6, 3)
+
+    def forward(self, tokens):
+        return SimpleNamespace(logits=self.fc(self.embedding(tokens).mean(1)))
+
+
+def test_rows_of_whole_numbers_are_tokens_to_a_network_with_an_embedding(tmp_path):
+    tokens = np.random.default_rng(0).integers(0, 50, (40, 7))
+    model = OnlineClassifier(lambda setting: Embedded()).partial_fit(tokens, ["long", "short"] * 20)
+    assert model.learner_.setting.dtype == "int64"
+    model.save(tmp_path / "model")
+    again = OnlineClassifier.load(tmp_path / "model", Embedded())
+    assert np.array_equal(again.predict_proba(tokens), model.predict_proba(tokens))
+    assert OnlineClassifier().partial_fit(tokens, [0, 1] * 20).learner_.setting.dtype == "float32"
+
+
+def test_a_network_in_half_precision():
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    model = OnlineClassifier(nn.Linear(5, 2).bfloat16()).partial_fit(x, ["a", "b"] * 20)
+    assert {*model.predict(x)} <= {"a", "b"}
