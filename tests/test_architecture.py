@@ -192,4 +192,6 @@ def test_a_training_step_passes_the_files_that_the_page_lists() -> None:
 
 
 def test_a_prompt_can_complete_the_names_of_the_package() -> None:
+    import bcl
+
     assert {"OnlineClassifier", "ER", "load", "__version__"} <= {*dir(bcl)}
