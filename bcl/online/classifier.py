@@ -42,7 +42,7 @@ class OnlineClassifier(OneByOne):
     random_state: of all that is random.
 
     Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken; rows of whole
-    numbers are tokens to a network of yours with an `nn.Embedding`. A label that has not come yet has the probability 0.
+    numbers are tokens to a network of yours with an `nn.Embedding`. A label that has not come has the probability 0.
 
     >>> import numpy as np
     >>> model = OnlineClassifier(memory=100)
