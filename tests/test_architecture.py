@@ -189,3 +189,9 @@ def test_a_training_step_passes_the_files_that_the_page_lists() -> None:
     listed = re.findall(r"^\| `(\w+/\w+\.py)` \|", page, re.MULTILINE)
     assert len(listed) == 10
     assert seen == {*listed, "nets/mlp.py", "ops/layers.py", "learners/base.py", "ops/dispatch.py"}
+
+
+def test_a_prompt_can_complete_the_names_of_the_package() -> None:
+    import bcl
+
+    assert {"OnlineClassifier", "ER", "load", "__version__"} <= {*dir(bcl)}

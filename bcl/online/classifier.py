@@ -41,8 +41,8 @@ class OnlineClassifier(OneByOne):
     epochs: passes of `fit`; `partial_fit` makes one.
     random_state: of all that is random.
 
-    Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken. A label that
-    has not come yet has the probability 0.
+    Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken; rows of whole
+    numbers are tokens to a network of yours with an `nn.Embedding`. A label that has not come has the probability 0.
 
     >>> import numpy as np
     >>> model = OnlineClassifier(memory=100)

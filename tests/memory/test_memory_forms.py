@@ -20,8 +20,8 @@ def ring(wrap, join=True, prefill=False):
 
 def fresh_ring(prefill):
     memory = RingMemory(2, 3, (2,), torch.float32)
-    found = [memory.exchange(torch.rand(n, 2), torch.arange(n), 1, prefill=prefill, join=True)[1] for n in (2, 1, 4, 2)]
-    return [*found, memory.y, memory.task, memory.seen]
+    found = [memory.exchange(torch.ones(n, 2), torch.arange(n) + n, 1, prefill=prefill, join=True)[1] for n in (2, 1)]
+    return [*found, *memory.fields(), memory.seen]
 
 
 def reservoir():
