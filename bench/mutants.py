@@ -27,10 +27,11 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("learners", "memory", "streams", "engine", "metrics.py")
 SLOW = ("test_captured", "test_time", "test_resume")  # left out: they run for many seconds, on what others cover
 EQUATIONS = " ".join(f"tests/learners/test_learner_{name}.py" for name in ("equations", "rivals", "state"))
+OWN = " ".join(f"tests/streams/test_{name}.py" for name in ("own_arrays", "own_data", "kinds", "sources"))
 TESTS = {  # of a file or a room; the first that fits
     "bcl/learners/": f"{EQUATIONS} tests/learners tests/test_properties.py",
     "bcl/memory/": "tests/memory tests/test_properties_memory.py tests/learners/test_learner_equations.py",
-    "bcl/streams/own": "tests/streams/test_own_arrays.py tests/streams/test_own_data.py tests/streams/test_kinds.py",
+    "bcl/streams/own": OWN,
     "bcl/streams/": "tests/streams tests/test_properties.py",
     "bcl/engine/": "tests/engine",
     "bcl/metrics.py": "tests/test_metrics.py tests/test_properties.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,24 @@ def both(run: Callable[[], Any]) -> tuple[Any, Any]:
     fused = run()
     with ops.plain():
         return fused, run()
+
+
+def puts_back(place: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """A check may change a module: other checks in the same process find it as it was."""
+    home, name = place.split(".")
+
+    def decorate(check: Callable[[], None]) -> Callable[[], None]:
+        def checked() -> None:
+            module = importlib.import_module(f"bcl.ops.triton.{home}")
+            before = getattr(module, name)
+            try:
+                check()
+            finally:
+                setattr(module, name, before)
+
+        return checked
+
+    return decorate
 
 
 def same(one: Tensor, other: Tensor) -> None:
@@ -66,6 +85,7 @@ def check_choose() -> None:
     assert Random(0).to(DEVICE).choose(nothing, 7).tolist() == [0] * 7
 
 
+@puts_back("choose._room")
 def check_choose_in_a_narrow_room() -> None:
     """The first threshold often does not fit, and the search goes on."""
     import bcl.ops.triton.choose as module
@@ -96,6 +116,7 @@ def batch(memory: Any, n: int, draw: torch.Generator) -> tuple[Tensor, Tensor, d
     return x, torch.randint(0, 9, (n,), generator=draw).to(DEVICE), extra
 
 
+@puts_back("ring.TILE")
 def check_write_and_get() -> None:
     import bcl.ops.triton.ring as module
     from bcl import ops
@@ -123,6 +144,7 @@ def check_write_and_get() -> None:
                         same(one.extra[name], other.extra[name])
 
 
+@puts_back("reservoir.TILE")
 def check_reservoir() -> None:
     import bcl.ops.triton.reservoir as module
     from bcl import ops
@@ -145,6 +167,7 @@ def check_reservoir() -> None:
                     same(one.state, other.state)
 
 
+@puts_back("ring.TILE")
 def check_exchange() -> None:
     import bcl.ops.triton.ring as module
     from bcl import ops
@@ -167,6 +190,7 @@ def check_exchange() -> None:
                 same_memory(memory, reference)
 
 
+@puts_back("rows.TILE")
 def check_feed() -> None:
     import bcl.ops.triton.rows as module
     from bcl.engine.feed import Feed
