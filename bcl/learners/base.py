@@ -97,7 +97,6 @@ class Learner(Passes):
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
         self.seen: tuple[int, ...] = ()  # the tasks that have begun, in order
-        self._earlier: Tensor | None = None
         self.has_stored = False  # whether `observe` knows that something is stored, in a stream without tasks
         self.scales_inputs = isinstance(net, Standardized)
         self.drift = Drift() if setting.boundaries == "drift" else None
@@ -177,8 +176,7 @@ class Learner(Passes):
         self.task = t
         self.seen = (*(s for s in self.seen if s != t), t)
         reveal(self.visible, self.setting, t)
-        if self._earlier is not None:
-            self._earlier.copy_(torch.tensor([s in self.past for s in range(len(self._earlier))]))
+        self._tell_earlier()
 
     def begin_joint(self) -> None:
         """All tasks are there from the start, for a learner whose batches mix them."""
@@ -226,12 +224,9 @@ class Learner(Passes):
         """The tasks that began before the current one."""
         return tuple(s for s in self.seen if s != self.task)
 
-    def earlier(self) -> Tensor:
-        """The same as a boolean for each task, a value on the device: a captured step reads it anew at every replay."""
-        own = self.own_classes
-        if self._earlier is None or self._earlier.device != own.device or len(self._earlier) != len(own):
-            self._earlier = torch.tensor([s in self.past for s in range(len(own))], device=own.device)
-        return self._earlier
+    def _tell_earlier(self) -> None:
+        """The same on the device, where a captured step reads it anew at every replay."""
+        self.earlier.copy_(torch.tensor([s in self.past for s in range(len(self.earlier))]))
 
     def enter(self, t: int) -> None:
         """Be in task t, in training mode: close the task before it and begin this one, if that is not done."""
@@ -340,7 +335,8 @@ class Learner(Passes):
 
     def set_extra_state(self, state: Tensor) -> None:
         self.task, *seen = state.tolist()
-        self.seen, self._earlier = tuple(seen), None
+        self.seen = tuple(seen)
+        self._tell_earlier()
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""

@@ -78,7 +78,7 @@ class ICaRL(NearestMean):
         x, known = self.scale(x), rows_of(self.own_classes, t)
         target = (y[:, None] == torch.arange(self.setting.n_classes, device=y.device)).float()
         if self.past:
-            earlier = (self.own_classes & self.earlier()[:, None]).any(0)
+            earlier = (self.own_classes & self.earlier[:, None]).any(0)
             target = torch.where(earlier & ~known, self.raw_logits(x, net=self.old).sigmoid(), target)
             known = known | earlier
         logits = full_precision(self.raw_logits(x))

@@ -16,7 +16,7 @@ def old_heads(learner: Learner) -> Tensor:
     On a GPU there are rows for the tasks to come too, without classes, so that a captured step serves every task: such
     a head is at no distance and has no gradient.
     """
-    rows = learner.own_classes & learner.earlier()[:, None]
+    rows = learner.own_classes & learner.earlier[:, None]
     if learner.setting.scenario != "task":
         return rows.any(0, keepdim=True)
     return rows if rows.is_cuda else rows[list(learner.past)]

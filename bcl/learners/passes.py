@@ -40,8 +40,10 @@ class Passes(nn.Module):
         self.net, self.setting = net, setting
         self.visible: Tensor
         self.own_classes: Tensor
+        self.earlier: Tensor  # of every task, whether it began before the current one
         self.register_buffer("visible", visible_at_start(setting))
         self.register_buffer("own_classes", classes_of_tasks(setting), persistent=False)
+        self.register_buffer("earlier", torch.zeros(len(self.own_classes), dtype=torch.bool), persistent=False)
         self.forget_tensors()
 
     def logits(

@@ -25,7 +25,7 @@ def test_lwf(net, scenario, values):
 
 def test_heads_of_tasks_to_come_change_nothing(monkeypatch):
     """On a GPU there is a row for every task, so that one captured step serves them all."""
-    monkeypatch.setattr("bcl.learners.old_heads.old_heads", lambda own: own.own_classes & own.earlier()[:, None])
+    monkeypatch.setattr("bcl.learners.old_heads.old_heads", lambda own: own.own_classes & own.earlier[:, None])
     assert len(list(follow("lwf", NaiveLwF, tiny_setting("mlp", "task"), "mlp", LWF, {}))) == 11
 
 
