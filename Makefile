@@ -8,9 +8,8 @@ BIN := $(VENV)/bin
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
 
-# Three processes, also on two cores: some tests wait for processes of their own.
 test: $(VENV)/.ready-for-tests lint
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 coverage: $(VENV)/.ready-for-tests
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \

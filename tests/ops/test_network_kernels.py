@@ -75,7 +75,8 @@ def check_conv_norm() -> None:
         (64, 64, 4, 3, 1, 1, (3, 5), True, True, True),
         (64, 128, 5, 3, 2, 1, (3,), True, False, True),
     ]
-    for channels, filters, size, kernel, stride, pad, groups, last, with_shortcut, relu in cases:
+    some = slice(None) if DEVICE == "cuda" else slice(0, 8)  # the last take the interpreter long
+    for channels, filters, size, kernel, stride, pad, groups, last, with_shortcut, relu in cases[some]:
         draw = torch.Generator().manual_seed(1)
         layout = torch.channels_last if last else torch.contiguous_format
         x = torch.randn(sum(groups), channels, size, size, generator=draw).to(DEVICE, memory_format=layout)
