@@ -146,7 +146,7 @@ def test_the_networks_class_is_as_before():
 
 @pytest.mark.parametrize("name", ["er", "mkd", "bcl-dual", "ccl-dc"])
 def test_shapes_alone_give_the_same_count(name, monkeypatch):
-    """As on a GPU, where nothing is computed for it."""
+    """No value of a tensor matters to it."""
     setting = Setting.split([[0, 1], [2, 3]], shape=(3, 16, 16), dtype="uint8", memory=8)
     learner = method(name)(build("resnet18-reduced", setting), setting)
     counted = count_passes(learner)
