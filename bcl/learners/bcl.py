@@ -145,7 +145,7 @@ class BCLDual(AdaptingLearner):
         """B_M, a uniform draw or what the current batch interferes with most, and its weight, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
-            return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr, h.candidates)
+            return retrieve(self, self.episodic, h.replay_batch, x, y, t, h.inner_lr)
         return draw_replay(self, self.episodic, h.replay_batch, x, y, t)
 
     def inner_loss(

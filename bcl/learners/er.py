@@ -41,6 +41,9 @@ class Replay(HyperParameters):
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+    track_candidates: bool = hyper(
+        True, "batch norm's running statistics follow MIR's candidates too, as in its authors' code"
+    )
 
 
 @hypers
@@ -116,7 +119,7 @@ class ER(Replaying):
         """B_M, uniform or what the current batch interferes with most, and the weight of its loss, if that is not 1."""
         h = self.hyper
         if h.retrieval == "mir":
-            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr, h.candidates)
+            return retrieve(self, self.memory, h.replay_batch, x, y, t, h.lr)
         return draw(self, self.memory, x, y, t)
 
     def learns_plainly(self) -> bool:

@@ -14,6 +14,9 @@ class Extensions(HyperParameters):
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
     )
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
+    track_candidates: bool = hyper(
+        True, "batch norm's running statistics follow MIR's candidates too, as in its authors' code"
+    )
     memory: str = hyper(
         "ring",
         "the episodic memory: the latest of each task, or a uniform sample of the stream",

@@ -72,21 +72,22 @@ def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 
 
 
 def retrieve(
-    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float, candidates: int
+    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float
 ) -> tuple[Samples, Tensor | None]:
     """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
     loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
 
         θ_v = θ - rate ∇L(θ, B_n);   B_M = the k largest of  L(θ_v, c) - L(θ, c)   over the candidates c
 
-    The step is virtual: weights and batch-norm statistics stay as they are. Batch norm is in training mode, as in the
-    authors' code: a score uses the statistics of the candidates. What is drawn keeps its order, so that with k
-    candidates this is a uniform draw. Where fewer are stored than are asked for, a repeated candidate comes last.
+    The step is virtual: weights stay as they are. Batch norm is in training mode, as in the authors' code: a score uses
+    the statistics of the candidates. With `track_candidates` the running ones follow them, as they do there. What is
+    drawn keeps its order, so that with k candidates this is a uniform draw. Where fewer are stored than are asked for, a
+    repeated candidate comes last.
 
     Candidates are of earlier tasks; in a stream without tasks, of all that is stored. The second value is the weight of
     the loss: see `draw_or_repeat`.
     """
-    weight = None
+    weight, candidates = None, learner.hyper.candidates
     if learner.setting.open:
         drawn, weight = draw_or_repeat(learner, memory, max(candidates, k), x, y, t)
     else:
@@ -110,10 +111,11 @@ def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: in
     ahead = snapshot([*free.values()])
     sgd_(ahead, direction, rate)
     virtual = dict(zip(free, ahead, strict=True))
+    own = None if learner.hyper.track_candidates else {**weights, **buffers}
     with torch.no_grad():
         before, after = (
             cross_entropies(learner.logits(samples.x, samples.task, state), samples.y)
-            for state in ({**weights, **buffers}, {**weights, **virtual, **buffers})
+            for state in (own, {**weights, **virtual, **buffers})
         )
     return after - before
 

@@ -142,7 +142,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
 
     from bcl import engine
 
-    began, at, net = time.monotonic(), member.position, member.learner.net
+    began, at, net, setting = time.monotonic(), member.position, member.learner.net, member.stream.setting
     engine.save(net, store.directory(config) / "weights.safetensors", config.to_json())
     weights_sha256 = engine.digest(net.state_dict())
     at.spend("saving", time.monotonic() - began)
@@ -162,7 +162,7 @@ def _finish(config: RunConfig, store: RunStore, member: Any, device: Any) -> Res
         "stored_bytes": engine.stored_bytes(member.learner),
         "config": config.to_json(),
         "sources": config.sources,
-        "chance": chance(config.scenario, member.stream.setting.classes),
+        "chance": chance(config.scenario, setting.classes, setting.mask_unseen),
         "code": config.code,
         "diverged": not engine.is_finite(net),
         "weights_sha256": weights_sha256,

@@ -86,6 +86,7 @@ class Benchmark:
             batch_size=self.batch_size if batch_size is None else batch_size,
             input_range=self.input_range,
             seed=seed,
+            mask_unseen=self.variation.mask_unseen,
         )
         return Stream(dataset, plans, setting)
 

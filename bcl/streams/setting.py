@@ -33,6 +33,7 @@ class Setting:
     # Of tasks: given with every batch; none: one task that stays open until `end_task()`; drift: found in the loss.
     boundaries: str = "given"
     columns: int = 0  # of the logits, where there are more than classes: room for those to come
+    mask_unseen: bool = True  # class-incremental: classes that have not come yet take no part in loss and answer
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -52,6 +53,8 @@ class Setting:
             raise InputError("classes are numbered from 0")
         if self.open and self.scenario != "class":
             raise InputError("a stream without tasks is class-incremental: all classes so far may be answered")
+        if not self.mask_unseen and (self.scenario != "class" or self.open):
+            raise InputError("mask_unseen=false: all classes from the start, is for class-incremental streams of tasks")
         if self.n_classes < 1:
             raise InputError("a stream needs at least one column of logits")
 

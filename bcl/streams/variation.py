@@ -30,6 +30,7 @@ class Variation:
     imbalance: float = 1.0  # the rarest class keeps this share of its samples, the others more, exponentially
     blurry: float = 0.0  # share of every class that arrives in other tasks than its own
     drift: float = 0.0  # degrees by which images turn from the first sample of the stream to the last
+    mask_unseen: bool = True  # False: class-incrementally, all classes take part from the first task on
 
     def __post_init__(self) -> None:
         if not 0 < self.imbalance <= 1:
@@ -101,7 +102,7 @@ def parse(options: Mapping[str, str]) -> Variation:
     for name, text in options.items():
         if name not in OPTIONS:
             raise unknown("option of a stream:", name, OPTIONS)
-        values[name] = _truth(name, text) if name == "shuffle" else _number(name, text)
+        values[name] = _truth(name, text) if name in ("shuffle", "mask_unseen") else _number(name, text)
     return Variation(**values)
 
 

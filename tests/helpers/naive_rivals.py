@@ -221,7 +221,6 @@ class Interfered:
         k, state = min(self.h["replay_batch"], self.most()), self.net.value
         count = self.h["candidates"] if self.h["candidates"] > self.h["replay_batch"] else k
         pool, stored = self.choose(t, count)
-        before = self.losses_of(pool, copied(state))
         ahead = copied(state)
         self.net.value = copied(state)
         direction = self.net.gradient(self.cross_entropy(batch, self.logits(batch)))
@@ -229,6 +228,7 @@ class Interfered:
             ahead[name] = ahead[name] - rate * direction[name]
         after = self.losses_of(pool, ahead)
         self.net.value = state
+        before = self.losses_of(pool, state if self.h["track_candidates"] else copied(state))
         ranked = sorted(range(len(pool)), key=lambda i: (i >= stored, before[i] - after[i] if i < stored else i))
         return [pool[i] for i in sorted(ranked[:k])]
 

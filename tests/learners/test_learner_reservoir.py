@@ -16,7 +16,7 @@ from bcl.studies.contract import PROMISES, trial
 RESERVOIR = {"memory": "reservoir"}
 NAMES = ("er", "er-mir", "bcl-single", "bcl-dual", "bcl-dual-mir")
 ER = {"lr": 0.1, "replay_batch": 128, "joint_forward": False}
-MIR = {"lr": 0.1, "replay_batch": 10, "joint_forward": False, "candidates": 50}
+MIR = {"lr": 0.1, "replay_batch": 10, "joint_forward": False, "candidates": 50, "track_candidates": True}
 on_all = pytest.mark.parametrize(
     ("net", "scenario"), [(net, scenario) for net in ("mlp", "conv") for scenario in SCENARIOS]
 )
@@ -71,7 +71,7 @@ def test_bcl_dual_with_other_options(values):
 @on_all
 def test_bcl_dual_with_maximally_interfered_retrieval(net, scenario):
     values = MILD | {"replay_batch": 2, "candidates": 4}
-    bcl("bcl-dual-mir", ReservoirBCLMIR, RELEASED, tiny_setting(net, scenario), net, values)
+    bcl("bcl-dual-mir", ReservoirBCLMIR, RELEASED | {"track_candidates": True}, tiny_setting(net, scenario), net, values)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,7 +24,7 @@ KDR = {
     "keep_on_new": True, "replay_labels": False, "joint_forward": False, "old_mode": "eval",
 }  # fmt: skip
 LABELS = {"keep_on_new": False, "replay_labels": True}
-MIR = {"lr": 0.1, "replay_batch": 10, "joint_forward": False, "candidates": 50}
+MIR = {"lr": 0.1, "replay_batch": 10, "joint_forward": False, "candidates": 50, "track_candidates": True}
 
 
 def on_all(mark):
@@ -110,7 +110,12 @@ def test_distillation_and_retrospection(net, scenario, values):
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"replay_batch": 3}, {"replay_batch": 2, "candidates": 6}, {"replay_batch": 1, "candidates": 1}],
+    [
+        {},
+        {"replay_batch": 3, "track_candidates": False},
+        {"replay_batch": 2, "candidates": 6},
+        {"replay_batch": 1, "candidates": 1},
+    ],
     ids=names,
 )
 @on_all
@@ -129,11 +134,11 @@ class NaiveBCLMIR(Interfered, NaiveBCL):
         return ["to be retrieved"]  # `loss` does, where the batch and the fast weights are known
 
 
-@pytest.mark.parametrize("values", [{}, {"candidates": 4, "outer_steps": 2}], ids=names)
+@pytest.mark.parametrize("values", [{"track_candidates": False}, {"candidates": 4, "outer_steps": 2}], ids=names)
 @on_all
 def test_bcl_dual_with_maximally_interfered_retrieval(net, scenario, values):
     values = MILD | {"replay_batch": 2} | values
-    h = RELEASED | {"candidates": 50} | values
+    h = RELEASED | {"candidates": 50, "track_candidates": True} | values
     assert len(list(follow("bcl-dual-mir", NaiveBCLMIR, tiny_setting(net, scenario), net, h, values))) == 11
 
 

@@ -5,6 +5,9 @@ import pytest
 
 from bcl.data.dataset import digits
 from bcl.errors import InputError, UserError
+from bcl.learners.finetune import Finetune
+from bcl.nets import MLP, visible_at_start
+from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.streams import benchmark, from_samples
 from bcl.streams.rotation import rotate
@@ -180,3 +183,23 @@ def test_a_run_is_named_by_its_stream_and_its_batch_size():
     assert len({config.id for config in configs}) == 5
     assert configs[0].id == configs[-1].id  # ten is the benchmark's
     assert configs[0].hyper == configs[1].hyper  # what was tuned on the benchmark serves its varied streams
+
+
+def test_classes_to_come_may_take_part_from_the_start():
+    streams = [benchmark(f"split-digits{q}").stream(0, scenario="class", tasks=2) for q in ("", "?mask_unseen=false")]
+    assert [visible_at_start(stream.setting).any().item() for stream in streams] == [False, True]
+    assert [chance("class", s.setting.classes, s.setting.mask_unseen) for s in streams] == [[50, 25], [25, 25]]
+    moved = []
+    for stream in streams:
+        learner = Finetune(MLP(stream.setting.shape, 4), stream.setting)
+        before = learner.net.fc.weight.detach().clone()
+        learner.observe(stream.train(0)[0][:10], stream.train(0)[1][:10], 0)
+        moved.append((learner.net.fc.weight != before).any(1).tolist())
+    own = [c in streams[0].setting.classes[0] for c in range(4)]
+    assert moved == [own, [True] * 4]
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain"])
+def test_only_class_incrementally_there_are_classes_to_come(scenario):
+    with pytest.raises(InputError, match="class-incremental streams of tasks"):
+        benchmark("split-digits?mask_unseen=false").stream(0, scenario=scenario)
