@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 from bcl.report.formatting import mean_std, number
+from bcl.report.paper import deviation
 from bcl.report.read import read_study
 from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
-PAGES = {PAPER: ("paper/table1", "paper/table2", "paper/table3"), BEYOND: ("beyond/paper-streams", "beyond/width20")}
+PAGES = {PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"), BEYOND: ("beyond/paper-streams", "beyond/width20")}
 
 
 def verdict(ours: float, mean: float, std: float) -> str:
@@ -32,10 +33,10 @@ def cell(row: Row, measure: str) -> str:
 
 def line(row: Row) -> str:
     theirs = row.published.get("acc")
-    published = f"{number(theirs[0])} ± {number(theirs[1])}" if theirs else "–"
+    published = f"{number(theirs[0])} ± {number(deviation(theirs))}" if theirs else "–"
     if not row.runs:
         return f"| {row.label} | {published} | not run | | | | | |"
-    said = verdict(row.mean(), *theirs) if theirs else "–"
+    said = verdict(row.mean(), theirs[0], deviation(theirs)) if theirs else "–"
     worst, seconds = min(row.accuracies.values()), row.mean("seconds")
     return (
         f"| {row.label} | {published} | {mean_std(row.measure('acc'), len(row.runs))} | {said} | {cell(row, 'fm')} "
