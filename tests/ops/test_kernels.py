@@ -126,7 +126,7 @@ def check_views() -> None:
                 off = (fused.double() - plain.double()).abs()
                 few = 0.01 if kind == "operations" else 0.0
                 assert (off > tolerance).double().mean() <= few, (kind, height, samples.dtype, float(off.max()))
-                assert off.mean() <= on_average + few, (kind, float(off.mean()))
+                assert off.mean() <= on_average + 4 * few * tolerance, (kind, float(off.mean()))
     state = torch.tensor(12345, device=DEVICE)
     other = state.clone()
     for n in (1, 5, 1030):
