@@ -50,6 +50,7 @@ _HOMES = {
     "OnlineClassifier": "bcl.online",
     "RiverClassifier": "bcl.online.river_base",
     "is_finite": "bcl.engine.evaluate",
+    "capture_steps": "bcl.engine.observing",
     "run": "bcl.engine.run",
     "save": "bcl.engine.checkpoint",
     "load": "bcl.engine.checkpoint",

@@ -16,7 +16,10 @@ from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
-PAGES = {PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"), BEYOND: ("beyond/paper-streams", "beyond/width20")}
+PAGES = {
+    PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
+    BEYOND: ("beyond/paper-streams", "beyond/width20"),
+}
 
 
 def verdict(ours: float, mean: float, std: float) -> str:

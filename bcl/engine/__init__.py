@@ -4,6 +4,7 @@ from bcl.engine.budget import count_passes, stored_bytes
 from bcl.engine.checkpoint import digest, load, read, save, save_later, write_atomically
 from bcl.engine.evaluate import TestSets, evaluate, is_finite
 from bcl.engine.loop import Loop, Member
+from bcl.engine.observing import capture_steps
 from bcl.engine.position import Interrupted, Position
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Member",
     "Position",
     "TestSets",
+    "capture_steps",
     "count_passes",
     "digest",
     "evaluate",

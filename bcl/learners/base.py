@@ -81,6 +81,7 @@ class Learner(Passes):
     relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
     trains_network: ClassVar[bool] = True  # False: the network stays as it is, and statistics of its features are kept
     is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
+    stepper: Callable[[Tensor, Tensor, int], Tensor | None] | None = None  # see `bcl.engine.observing`; no state
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
@@ -118,7 +119,7 @@ class Learner(Passes):
             x, y = self.check(x, y, t)
             with all_or_nothing(self, x):
                 self.enter(t)
-                return self.step(x, y, t)
+                return self.learn(x, y, t)
 
     def add_task(self, classes: Sequence[int]) -> int:
         """A task that was not foreseen: room for it and its classes is made everywhere. Returns its number."""
@@ -261,12 +262,16 @@ class Learner(Passes):
         if not self.has_stored:
             self.has_stored = all(bool(m.filled().any()) for m in self.modules() if isinstance(m, Memory))
         self.before_batch(len(y))
-        loss = self.step(x, y, self.task)
+        loss = self.learn(x, y, self.task)
         if self.drift is not None and loss is not None:
             risen = self.drift.update(math.log(float(loss) + 0.01))
             if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
                 self.end_task()
         return loss
+
+    def learn(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
+        """One step on a checked mini-batch, by way of `stepper` where there is one."""
+        return self.step(x, y, t) if self.stepper is None else self.stepper(x, y, t)
 
     def unmet(self, y: Tensor) -> list[int]:
         """The labels that are new to the current stretch, in their order."""
@@ -318,7 +323,7 @@ class Learner(Passes):
     # ---- state and checks ------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("lock", "stepper")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

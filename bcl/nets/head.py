@@ -19,8 +19,8 @@ def classes_of_tasks(setting: Setting) -> Tensor:
 def visible_at_start(setting: Setting) -> Tensor:
     """`visible[t]` before anything is seen, a boolean row over all classes for each task.
 
-    task: the task's own classes. domain: all classes. class: none yet, and `reveal` adds those of each task that begins;
-    or all, where `mask_unseen` is off.
+    task: the task's own classes. domain: all classes. class: none yet, and `reveal` adds those of each task that
+    begins; or all, where `mask_unseen` is off.
     """
     if setting.scenario == "task":
         return classes_of_tasks(setting)

@@ -14,6 +14,7 @@ from torch import Tensor
 from bcl.engine import save as save_learner
 from bcl.engine.checkpoint import read
 from bcl.engine.evaluate import samples_at_a_time
+from bcl.engine.observing import capture_steps
 from bcl.engine.restore import restore
 from bcl.errors import InputError, unknown
 from bcl.learners import method as find_method
@@ -104,6 +105,8 @@ class OnlineClassifier(OneByOne):
 
     def _learn(self, x: Array, found: Sequence[Any]) -> None:
         learner, size = self.learner_, _whole("batch_size", self.batch_size)
+        if learner.stepper is None:
+            capture_steps(learner)
         with learner.lock:
             samples = self._tensor(x)
             for i in range(0, len(found), size):

@@ -76,7 +76,7 @@ def test_offline_masks_every_sample_of_a_mixed_batch_by_its_own_task():
 @pytest.mark.parametrize(("name", "parent"), [("er-mir", "er"), ("bcl-dual-mir", "bcl-dual"), ("er", "er")])
 @pytest.mark.parametrize(("net", "scenario"), CASES)
 def test_mir_that_chooses_all_its_candidates_is_uniform_replay(name, parent, net, scenario, k, sizes):
-    """Also where fewer are stored than are asked for; and looking ahead leaves weights and, if asked, statistics untouched."""
+    """Also where fewer are stored than are asked for. Looking ahead leaves weights and, if asked, statistics alone."""
     mir = tiny_learner(name, net, scenario, retrieval="mir", candidates=k, replay_batch=k, track_candidates=False)
     uniform = tiny_learner(parent, net, scenario, replay_batch=k)
     for ours, theirs in zip(run(mir, sizes=sizes), run(uniform, sizes=sizes), strict=True):

@@ -71,7 +71,8 @@ def test_bcl_dual_with_other_options(values):
 @on_all
 def test_bcl_dual_with_maximally_interfered_retrieval(net, scenario):
     values = MILD | {"replay_batch": 2, "candidates": 4}
-    bcl("bcl-dual-mir", ReservoirBCLMIR, RELEASED | {"track_candidates": True}, tiny_setting(net, scenario), net, values)
+    defaults = RELEASED | {"track_candidates": True}
+    bcl("bcl-dual-mir", ReservoirBCLMIR, defaults, tiny_setting(net, scenario), net, values)
 
 
 @pytest.mark.parametrize("name", NAMES)
