@@ -17,6 +17,7 @@ from bcl.engine.clock import Clock
 from bcl.engine.continual import Continual
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
+from bcl.engine.observing import record_repeats
 from bcl.engine.position import Interrupted, Position
 from bcl.engine.prequential import Prequential
 from bcl.engine.writer import Write, Writer
@@ -110,6 +111,8 @@ class Loop:
             torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
         for member in members:
             check_last_batch(member)
+            if self.captured:
+                record_repeats(member.learner)
         self.stop_diverged = stop_diverged
         self.tests = {id(m.stream): TestSets(m.stream, device) for m in members}
         self._gather(dict(enumerate(members)))

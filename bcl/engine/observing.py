@@ -1,10 +1,12 @@
-"""`observe` on a GPU: a step is recorded once, and replayed for every mini-batch that is like the recorded one."""
+"""On a GPU, work of one learner that is done again and again: recorded once, then replayed.
+
+The steps of `observe`, and what a learner repeats when a task ends. `Loop` records the steps of a stream by itself.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import torch
 from torch import Tensor
@@ -13,64 +15,76 @@ from bcl.engine.capture import Graph, NotCapturable, signature_of
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
-MOST = 4  # recordings that are kept: of mini-batches of other sizes, of a step with and without a past
+Work = Callable[..., Tensor | None]
 
 
 class Recording(Graph):
-    """One step of a learner as a graph. A call puts a mini-batch where the step was recorded, and replays it."""
+    """Work on tensors as a graph. A call puts others, of the same shapes, in their place, and replays it."""
 
-    def __init__(self, learner: Learner, x: Tensor, y: Tensor, t: Any):
-        self.learner, self.x, self.y, self.t = learner, x.clone(), y.clone(), t
-        self.loss: Tensor | None = None
-        super().__init__([self._step])
+    def __init__(self, work: Work, inputs: tuple[Tensor, ...]):
+        self.repeated, self.inputs = work, [tensor.clone() for tensor in inputs]
+        self.output: Tensor | None = None
+        super().__init__([self._run])
 
-    def _step(self) -> None:
-        self.loss = self.learner.step(self.x, self.y, self.t)
+    def _run(self) -> None:
+        self.output = self.repeated(*self.inputs)
 
-    def __call__(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
-        self.x.copy_(x)
-        self.y.copy_(y)
-        if isinstance(self.t, Tensor):
-            self.t.fill_(t)
+    def __call__(self, *inputs: Tensor) -> Tensor | None:
+        for place, tensor in zip(self.inputs, inputs, strict=True):
+            place.copy_(tensor)
         self.replay()
-        return None if self.loss is None else self.loss.clone()
+        return None if self.output is None else self.output.clone()
 
 
-class CapturedSteps:
-    """A learner's steps within `observe`. The first of a kind runs eagerly, the second is recorded, further ones are
-    replayed. Of a kind: mini-batches of one shape, and the same `step_signature`; without one, of the same task.
+class Recordings:
+    """Of one learner's work, by its kind and the shapes of its tensors: the first time it runs eagerly, the second time
+    it is recorded, from then on it is replayed. The latest `most` are kept.
 
     A recording reads the learner's tensors where they lie. Where one of them was replaced, because the learner has
     grown or was moved, all recordings are dropped.
     """
 
-    def __init__(self, learner: Learner):
-        self.learner = learner
-        self.recordings: dict[Hashable, Recording | None] = {}  # None: ran eagerly, and is recorded the next time
+    def __init__(self, learner: Learner, most: int):
+        self.learner, self.most = learner, most
+        self.kept: dict[Hashable, Recording | None] = {}  # None: ran eagerly, and is recorded the next time
         self.places: list[int] = []
         self.capturable = True
 
-    def __call__(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
+    def __call__(self, kind: Hashable, work: Work, *inputs: Tensor) -> Tensor | None:
         places = [tensor.data_ptr() for tensor in (*self.learner.parameters(), *self.learner.buffers())]
         if places != self.places:
             self.places = places
-            self.recordings.clear()
-        signature = signature_of(self.learner)
-        kind = (signature, t if signature is None else None, self.learner.has_stored, x.shape, x.dtype)
-        if kind in self.recordings and self.recordings[kind] is None and self.capturable:
-            self.recordings[kind] = self._record(x, y, t if signature is None else torch.full_like(y[0], t))
-        recording = self.recordings.setdefault(kind, None)
-        while len(self.recordings) > MOST:
-            self.recordings.pop(next(iter(self.recordings)))
-        return self.learner.step(x, y, t) if recording is None else recording(x, y, t)
+            self.kept.clear()
+        kind = (kind, *((tensor.shape, tensor.dtype) for tensor in inputs))
+        if self.capturable and kind in self.kept and self.kept[kind] is None:
+            self.kept[kind] = self._record(work, inputs)
+        recording = self.kept.setdefault(kind, None)
+        while len(self.kept) > self.most:
+            self.kept.pop(next(iter(self.kept)))
+        return work(*inputs) if recording is None else recording(*inputs)
 
-    def _record(self, x: Tensor, y: Tensor, t: Any) -> Recording | None:
+    def _record(self, work: Work, inputs: tuple[Tensor, ...]) -> Recording | None:
         try:
-            return Recording(self.learner, x, y, t)
+            return Recording(work, inputs)
         except (NotCapturable, torch.cuda.OutOfMemoryError) as reason:
             self.capturable = False
             logging.getLogger("bcl").warning("steps are not captured, and slower, because of %s", first_line(reason))
             return None
+
+
+class CapturedSteps:
+    """A learner's steps within `observe`. One recording serves mini-batches of one shape with the same
+    `step_signature`; without one, of the same task."""
+
+    def __init__(self, learner: Learner):
+        self.learner = learner
+        self.recordings = Recordings(learner, most=4)  # mini-batches of other sizes, with and without a past
+
+    def __call__(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
+        learner, signature = self.learner, signature_of(self.learner)
+        if signature is None:
+            return self.recordings((None, t), lambda x, y: learner.step(x, y, t), x, y)
+        return self.recordings((signature, learner.has_stored), learner.step, x, y, torch.full_like(y[0], t))
 
 
 def capture_steps(learner: Learner) -> Learner:
@@ -80,4 +94,10 @@ def capture_steps(learner: Learner) -> Learner:
     """
     if learner.visible.is_cuda:
         learner.stepper = CapturedSteps(learner)
+        record_repeats(learner)
     return learner
+
+
+def record_repeats(learner: Learner) -> None:
+    """Let what the learner repeats when a task ends (`Learner.repeat`) be recorded."""
+    learner.recorder = Recordings(learner, most=64)

@@ -81,7 +81,9 @@ class Learner(Passes):
     relative_cost: ClassVar[float] = 4.0  # of a step, in steps of plain SGD
     trains_network: ClassVar[bool] = True  # False: the network stays as it is, and statistics of its features are kept
     is_upper_bound: ClassVar[bool] = False  # learns from all tasks at once, shuffled: not continual
-    stepper: Callable[[Tensor, Tensor, int], Tensor | None] | None = None  # see `bcl.engine.observing`; no state
+    # Where work is recorded and replayed, see `bcl.engine.observing`: of steps, of what is repeated. No state.
+    stepper: Callable[[Tensor, Tensor, int], Tensor | None] | None = None
+    recorder: Callable[..., Tensor | None] | None = None
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
@@ -192,6 +194,11 @@ class Learner(Passes):
         ended = self.task if t is None else t
         self.task = -1
         return ended
+
+    def repeat(self, kind: Hashable, work: Callable[..., Tensor | None], *inputs: Tensor) -> Tensor | None:
+        """`work(*inputs)`, which is done many times when a task begins or ends. On a GPU it is recorded, and has to be
+        capturable as a step is. `kind`: all that it depends on beside the tensors and the learner's state."""
+        return work(*inputs) if self.recorder is None else self.recorder(kind, work, *inputs)
 
     def new_classes(self, t: int) -> None:
         """In a stream without tasks, classes have come that are new to stretch t: see `setting.classes[t]`."""
@@ -323,7 +330,7 @@ class Learner(Passes):
     # ---- state and checks ------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("lock", "stepper")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("lock", "stepper", "recorder")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -60,6 +61,7 @@ class GDumb(Replaying):
         check_views(self.setting, self.hyper.augment)
         self.memory = memory_of(self.setting, "balanced")
         self.first = FrozenCopy(self.net)
+        self.optimizers: dict[torch.device, Optimizer] = {}  # in a mapping: between two ends of tasks it is no state
 
     def step_signature(self) -> Hashable:
         return ()
@@ -75,14 +77,20 @@ class GDumb(Replaying):
         t = super().end_task(t)
         h, stored = self.hyper, self.memory.filled()
         self.net.load_state_dict(self.first.net.state_dict())
-        optimizer = Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)
+        device = self.visible.device
+        if device not in self.optimizers:
+            self.optimizers = {device: Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)}
+        self.optimizers[device].forget()
         for epoch in range(h.epochs):
-            order = self.random.choose(stored, int(stored.sum()))
+            order, rate = self.random.choose(stored, int(stored.sum())), self.rate(epoch)
             for slots in order.split(h.train_batch):
                 if len(slots) > 1 or len(order) == 1:  # batch norm knows no batch of one
-                    loss = self.loss(self.memory.get(slots))
-                    optimizer.step(self.weights(), gradients(loss, self.weights()), self.rate(epoch))
+                    self.repeat(rate, partial(self.descend_on, rate), slots)
         return t
+
+    def descend_on(self, rate: float, slots: Tensor) -> None:
+        loss = self.loss(self.memory.get(slots))
+        self.optimizers[slots.device].step(self.weights(), gradients(loss, self.weights()), rate)
 
     def rate(self, epoch: int) -> float:
         """A warm start, then cosines of 1, 2, 4 ... epochs, each from the highest rate down."""
@@ -95,27 +103,23 @@ class GDumb(Replaying):
     def loss(self, samples: Samples) -> Loss:
         """Cross-entropy of views; where images are mixed, of both labels by their share of the pixels."""
         x = view(self, samples.x)
-        if len(self.setting.shape) != 3 or self.uniform() >= self.hyper.cutmix:
+        if len(self.setting.shape) != 3 or not self.hyper.cutmix:
             return cross_entropy(self.logits(x, samples.task), samples.y)
-        everyone = torch.ones(len(x), dtype=torch.bool, device=x.device)
-        other = self.random.choose(everyone, len(x))
-        rows, columns = self.rectangle()
-        x = x.clone()
-        x[:, :, rows, columns] = x[other][:, :, rows, columns]
-        share = x[0, 0, rows, columns].numel() / x[0, 0].numel()
-        raw = self.raw_logits(x)
+        other = self.random.choose(torch.ones(len(x), dtype=torch.bool, device=x.device), len(x))
+        inside = self.rectangle()
+        share = inside.float().mean()
+        raw = self.raw_logits(torch.where(inside, x[other], x))
         own, theirs = (self.mask(raw, tasks) for tasks in (samples.task, samples.task[other]))
         return (1 - share) * cross_entropy(own, samples.y) + share * cross_entropy(theirs, samples.y[other])
 
-    def rectangle(self) -> tuple[slice, slice]:
-        """Of a uniform share of the image, anywhere; what lies outside is cut off."""
-        side = math.sqrt(self.uniform())
-        return tuple(_stretch(size, side, self.uniform()) for size in self.setting.shape[1:])  # type: ignore[return-value]
-
-    def uniform(self) -> float:
-        return float(self.random.integers(1) % 2**24) / 2**24
-
-
-def _stretch(size: int, share: float, where: float) -> slice:
-    middle, half = int(where * size), int(size * share) // 2
-    return slice(max(0, middle - half), min(size, middle + half))
+    def rectangle(self) -> Tensor:
+        """The pixels of a uniform share of the image, anywhere; what lies outside is cut off. None, where the step does
+        not mix."""
+        mixes, share, *where = ((self.random.integers(4) % 2**24).double() / 2**24).unbind()
+        sides: list[Tensor] = []
+        for size, place in zip(self.setting.shape[1:], where, strict=True):
+            middle, half = (place * size).long(), (share.sqrt() * size).long() // 2
+            pixels = torch.arange(size, device=place.device)
+            sides.append((pixels >= middle - half) & (pixels < middle + half))
+        rows, columns = sides
+        return rows[:, None] & columns & (mixes < float(self.hyper.cutmix))

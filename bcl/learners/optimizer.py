@@ -44,6 +44,11 @@ class Optimizer(nn.Module):
         if kind.startswith("adam"):
             self.register_buffer("steps", torch.zeros((), device=parameters[0].device))
 
+    def forget(self) -> None:
+        """Remember nothing, as at the start."""
+        for buffer in self.buffers():
+            buffer.zero_()
+
     def parameters_of_all(self) -> list[nn.Parameter]:
         return [parameter for module in self.over for parameter in module.parameters()]
 

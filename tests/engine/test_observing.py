@@ -13,7 +13,7 @@ from tiny import same_state, state, tiny_learner, tiny_stream
 import bcl
 from bcl.engine import observing
 from bcl.engine.capture import Graph, NotCapturable
-from bcl.engine.observing import MOST, CapturedSteps, Recording
+from bcl.engine.observing import CapturedSteps, Recording, record_repeats
 from bcl.learners import METHODS, method
 from bcl.streams import Setting
 
@@ -82,7 +82,7 @@ def test_a_recording_serves_all_mini_batches_of_its_kind(played):
         (torch.randn(3, 5), torch.tensor([0, 3, 0]), 0)
     ] * 3
     both(lambda: tiny_learner("er", "mlp", "task"), stream)
-    assert [len(recording.y) for recording in played] == [4, 3]
+    assert [len(recording.inputs[1]) for recording in played] == [4, 3]
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -107,7 +107,7 @@ def test_old_recordings_make_room(played):
     sizes = [n for n in (2, 3, 4, 5, 6, 7) for _ in range(2)]
     batches = [(torch.randn(n, 5), torch.tensor([0, 3] * n)[:n], 0) for n in sizes]
     learner = both(lambda: tiny_learner("finetune", "mlp", "task"), batches)
-    assert len(learner.stepper.recordings) == MOST
+    assert len(learner.stepper.recordings.kept) == learner.stepper.recordings.most == 4
 
 
 def test_a_step_that_cannot_be_recorded_stays_eager(monkeypatch, caplog):
@@ -124,6 +124,16 @@ def test_a_copy_has_no_recordings(played):
     assert deepcopy(learner).stepper is None
 
 
+def test_what_a_learner_repeats_when_a_task_ends(played):
+    learners = [tiny_learner("gdumb", "conv", "class", epochs=4) for _ in range(2)]
+    record_repeats(learners[1])
+    for batch in tiny_stream(learners[0].setting):
+        for learner in learners:
+            learner.observe(*batch)
+        assert same_state(*map(state, learners))
+    assert {recording.inputs[0].dtype for recording in played} == {torch.int64}  # slots of the memory
+
+
 def test_on_a_cpu_there_is_nothing_to_capture():
     assert observing.capture_steps(tiny_learner("er", "mlp", "task")).stepper is None
 
@@ -134,7 +144,7 @@ def test_on_a_cpu_there_is_nothing_to_capture():
 def test_captured_observe_equals_eager_observe(name, caplog):
     learner = both(lambda: open_learner(name, "cuda"), open_stream("cuda"))
     assert "not captured" not in caplog.text
-    assert any(learner.stepper.recordings.values())
+    assert any(learner.stepper.recordings.kept.values())
 
 
 @pytest.mark.gpu
@@ -143,4 +153,4 @@ def test_a_classifier_on_a_gpu_replays_its_steps():
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(400, 8)).astype("float32"), draw.integers(0, 3, 400)
     model = bcl.OnlineClassifier(device="cuda", random_state=0).partial_fit(x, y)
-    assert any(model.learner_.stepper.recordings.values())
+    assert any(model.learner_.stepper.recordings.kept.values())

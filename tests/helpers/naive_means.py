@@ -119,11 +119,13 @@ class NaiveGDumb(NaiveFinetune):
         return self.random.integers(1).item() % 2**24 / 2**24
 
     def loss(self, batch):
-        if len(self.setting.shape) != 3 or self.uniform() >= self.h["cutmix"]:
+        if len(self.setting.shape) != 3 or self.h["cutmix"] == 0:
             return self.cross_entropy(batch, self.logits(batch))
         other = self.random.choose(torch.ones(len(batch), dtype=torch.bool), len(batch)).tolist()
+        mixes = self.uniform() < self.h["cutmix"]
         side, (_, height, width) = math.sqrt(self.uniform()), self.setting.shape
         rows, columns = (self.stretch(size, int(size * side) // 2) for size in (height, width))
+        rows = rows if mixes else []
         inputs, theirs = [], self.inputs([batch[i] for i in other])
         for own, strange in zip(self.inputs(batch), theirs, strict=True):
             own = own.clone()
