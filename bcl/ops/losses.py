@@ -40,7 +40,12 @@ def rows_of(table: Tensor, t: int | Tensor) -> Tensor:
 
 def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
     """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
-    return full_precision(logits).masked_fill(~visible, HIDDEN)
+    return hide(logits, ~visible)
+
+
+def hide(logits: Tensor, hidden: Tensor) -> Tensor:
+    """The same, given what is to be hidden."""
+    return full_precision(logits).masked_fill(hidden, HIDDEN)
 
 
 def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
@@ -160,7 +165,7 @@ def replay_loss(
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
     on the device by which all that is replayed is multiplied.
     """
-    if share is not None and can_look(share) and share == 1:
+    if share is not None and can_look(share) and share.item() == 1:
         share = None
     if share is None:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
