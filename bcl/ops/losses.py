@@ -4,6 +4,7 @@ losses, and their gradients."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -213,9 +214,8 @@ def _replay_loss_by_hand(
     """The same and its gradient, bit for bit what autograd finds, in half the operations."""
     logits, n, m = given.detach(), label.numel(), replayed_label.numel()
     log_p = log_softmax(logits, dim=1)
-    slope = torch.zeros_like(log_p)
-    slope[:n].scatter_(1, label[:, None], -1 / n)
-    slope[n:].scatter_(1, replayed_label[:, None], -1 / m)
+    right = torch.cat((label, replayed_label))[:, None]
+    slope = torch.zeros_like(log_p).scatter_(1, right, _shares(n, m))
     slope = torch._log_softmax_backward_data(slope, log_p, 1, torch.float32)
     value = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
     if target is not None:
@@ -230,6 +230,12 @@ def _replay_loss_by_hand(
         value = value + per_sample.mean() * weight
         slope[n:] += torch._log_softmax_backward_data(-each * target, log_q, 1, torch.float32) / temperature
     return Loss(value, given, slope, lambda: _replay_loss(given, label, replayed_label, target, *how).value)
+
+
+@lru_cache(maxsize=32)
+def _shares(n: int, m: int) -> Tensor:
+    """How the log-probability of each sample enters the sum of two means, of n and of m of them."""
+    return torch.tensor([[-1 / n]] * n + [[-1 / m]] * m)
 
 
 def _fused(logits: Tensor, *args: Any, **options: Any) -> Loss | None:

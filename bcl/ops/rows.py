@@ -249,13 +249,19 @@ def _exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """The same on a CPU, where a ring that has begun need not be filled once more."""
-    count, ring = int(seen[t]), slice(t * size, (t + 1) * size)
-    oldest = ring.start + (0 if count < size else count % size)
-    old_x, old_y = (x[:1], y[:1]) if count == 0 else (field[oldest : oldest + 1].clone() for field in fields[:2])
-    if prefill and count == 0:
-        fields[0][ring], fields[1][ring], fields[2][ring] = x[:1], y[:1], t
-    write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
-    return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+    count, first = int(seen[t]), t * size
+    rest = x[1:], y[1:]
+    if join:
+        oldest = slice(first + (0 if count < size else count % size), None)
+        old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
+        rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
+    place = slice(first, first + size) if prefill and count == 0 else first + count % size
+    for field, value in zip(fields, (x[0], y[0], t), strict=False):
+        field[place] = value
+    for field in fields[3:]:
+        field[first + count % size] = 0
+    seen[t] = count + 1
+    return rest
 
 
 def write_reservoir(
@@ -270,7 +276,7 @@ def write_reservoir(
         return
     values = (x, y, t, *extra)
     if can_look(seen):
-        _write_reservoir(fields, seen, integers(state, n).tolist(), values)
+        _write_reservoir(fields, seen, _integers(state, n).tolist(), values)
         return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))

@@ -1,5 +1,6 @@
 """The reservoir against Algorithm R, one sample at a time, and the uniform sample that it promises."""
 
+import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +69,7 @@ def test_a_batch_is_as_good_as_its_samples_one_by_one():
 
 def agreed(monkeypatch, *values):
     """A generator whose next integers were agreed beforehand."""
-    monkeypatch.setattr(rows, "integers", lambda _, n: torch.tensor(values, dtype=torch.long).view(n))
+    monkeypatch.setattr(rows, "_integers", lambda _, n: np.array(values).reshape(n))
     return Random(0)
 
 
