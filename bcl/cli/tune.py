@@ -65,7 +65,9 @@ def tune(
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        print(f"{place_of(benchmark, encoder)} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks")
+        print(
+            f"{place_of(benchmark, encoder)} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks"
+        )
         for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""

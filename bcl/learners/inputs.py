@@ -100,9 +100,9 @@ def as_tensor(what: str, values: Any, device: torch.device) -> Tensor:
     """Whatever NumPy takes as an array of numbers."""
     try:
         if isinstance(values, Tensor):
-            values = _dense(what, values)
-            values = values.detach() if values.requires_grad else values
-            return values if values.device == device else values.to(device)
+            tensor = _dense(what, values)
+            tensor = tensor.detach() if tensor.requires_grad else tensor
+            return tensor if tensor.device == device else tensor.to(device)
         array = np.asarray(values)
         if array.dtype.kind == "O":  # columns of several types: numbers, if they are
             array = array.astype(np.float64)

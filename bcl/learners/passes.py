@@ -132,11 +132,12 @@ class Passes(nn.Module):
     def hidden(self) -> Tensor | None:
         """Class-incrementally, on a CPU: the classes that may not be answered, the same for all tasks; None where there
         are none. Found anew when `visible` has changed."""
-        visible = self.visible
-        if self._hidden[0] is not visible or self._hidden[1] != visible._version:
+        visible, known = self.visible, self._hidden
+        if known is None or known[0] is not visible or known[1] != visible._version:
             hidden = ~visible[0]
-            self._hidden = visible, visible._version, hidden if hidden.any() else None
-        return self._hidden[2]
+            known = self._hidden = visible, visible._version, hidden if hidden.any() else None
+        found: Tensor | None = known[2]
+        return found
 
     def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
         """One SGD step on a loss, of the network's weights or of others."""
@@ -179,7 +180,7 @@ class Passes(nn.Module):
 
     def forget_tensors(self) -> None:
         """The network's tensors may be others: look for them again."""
-        self._hidden: tuple[Tensor | None, int, Tensor | None] = None, 0, None
+        self._hidden: Any = None
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None

@@ -106,9 +106,7 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
-def choose_first(
-    state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.bool_] | None = None
-) -> Tensor:
+def choose_first(state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.bool_] | None = None) -> Tensor:
     """`choose` on a CPU, where it is seen when nothing has to be left out or repeated: among n, of which `held` are
     eligible; the first, or those that are said."""
     keys, k = _integers(state, n), min(k, n)
@@ -256,8 +254,7 @@ def _exchange_ring(
         old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
         rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
     place = slice(first, first + size) if prefill and count == 0 else first + count % size
-    for field, value in zip(fields, (x[0], y[0], t), strict=False):
-        field[place] = value
+    fields[0][place], fields[1][place], fields[2][place] = x[0], y[0], t
     for field in fields[3:]:
         field[first + count % size] = 0
     seen[t] = count + 1

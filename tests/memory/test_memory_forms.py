@@ -1,5 +1,5 @@
-"""On a CPU memories look at values; elsewhere they do the same in operations that can be captured. What lies in the last
-slot, which takes what is dropped, is nobody's concern."""
+"""On a CPU memories look at values; elsewhere they do the same in operations that can be captured. What lies in the
+last slot, which takes what is dropped, is nobody's concern."""
 
 import pytest
 import torch
