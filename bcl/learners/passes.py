@@ -37,6 +37,8 @@ class Passes(nn.Module):
     now, and what task t is about. The latter follow from the setting and are not saved.
     """
 
+    _hidden: tuple[Tensor, int, Tensor | None] | None  # `visible`, its version, and what it hides
+
     def __init__(self, net: nn.Module, setting: Setting):
         super().__init__()
         self.net, self.setting = net, setting
@@ -136,8 +138,7 @@ class Passes(nn.Module):
         if known is None or known[0] is not visible or known[1] != visible._version:
             hidden = ~visible[0]
             known = self._hidden = visible, visible._version, hidden if hidden.any() else None
-        found: Tensor | None = known[2]
-        return found
+        return known[2]
 
     def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
         """One SGD step on a loss, of the network's weights or of others."""
@@ -180,7 +181,7 @@ class Passes(nn.Module):
 
     def forget_tensors(self) -> None:
         """The network's tensors may be others: look for them again."""
-        self._hidden: Any = None
+        self._hidden = None
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None

@@ -58,7 +58,7 @@ def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
     A state is a place in one long row of numbers, place times `_GOLDEN`; these are computed in blocks, as a mini-batch
     takes too few of them for the operations that they take.
     """
-    start = state.item()
+    start = int(state)
     state.fill_(_signed(start + n * _GOLDEN))
     place = start * _GOLDEN_INVERSE & _ALL
     block, first = divmod(place, _BLOCK)
@@ -110,10 +110,8 @@ def choose_first(state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.
     """`choose` on a CPU, where it is seen when nothing has to be left out or repeated: among n, of which `held` are
     eligible; the first, or those that are said."""
     keys, k = _integers(state, n), min(k, n)
-    if held < n and eligible is None:
-        keys[held:] = -1
-    elif held < n:
-        np.copyto(keys, -1, where=~eligible)
+    if held < n:
+        keys[slice(held, None) if eligible is None else ~eligible] = -1
     largest = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(k)
     order = largest[keys[largest].argsort()[::-1]]
     return torch.from_numpy(order if held >= k else order[np.arange(k) % max(held, 1)])
