@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -103,6 +104,8 @@ def as_tensor(what: str, values: Any, device: torch.device) -> Tensor:
             tensor = _dense(what, values)
             tensor = tensor.detach() if tensor.requires_grad else tensor
             return tensor if tensor.device == device else tensor.to(device)
+        if isinstance(values, Mapping):
+            raise TypeError("several tensors by name become one with bcl.Packing")
         array = np.asarray(values)
         if array.dtype.kind == "O":  # columns of several types: numbers, if they are
             array = array.astype(np.float64)

@@ -25,8 +25,7 @@ Values = Sequence[Tensor | int]
 _ALL = (1 << 64) - 1
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _GOLDEN_INVERSE = pow(_GOLDEN, -1, 1 << 64)
-_BLOCK = 1 << 14  # numbers that a CPU computes at a time
-_BLOCKS = (1 << 64) // _BLOCK
+_BLOCK = 1 << 15  # numbers that a CPU computes at a time
 
 
 def first_state(seed: int) -> Tensor:
@@ -53,23 +52,16 @@ def integers(state: Tensor, n: int) -> Tensor:
 
 
 def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
-    """The same on a CPU, in an array of the caller's own.
-
-    A state is a place in one long row of numbers, place times `_GOLDEN`; these are computed in blocks, as a mini-batch
-    takes too few of them for the operations that they take.
-    """
+    """The same on a CPU, in an array of the caller's own. A state is a place in one long row of numbers, times
+    `_GOLDEN`; they are computed in blocks, as a mini-batch takes few of them for all those operations."""
     start = int(state)
     state.fill_(_signed(start + n * _GOLDEN))
     place = start * _GOLDEN_INVERSE & _ALL
     block, first = divmod(place, _BLOCK)
-    if first + n <= _BLOCK:
-        return _block(block)[first : first + n].copy()
-    if n <= _BLOCK:
-        return np.concatenate((_block(block)[first:], _block((block + 1) % _BLOCKS)[: first + n - _BLOCK]))
-    return _numbers(place, n)
+    return _block(block)[first : first + n].copy() if first + n <= _BLOCK else _numbers(place, n)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _block(number: int) -> NDArray[np.int64]:
     return _numbers(number * _BLOCK, _BLOCK)
 
@@ -79,13 +71,10 @@ def _numbers(place: int, n: int) -> NDArray[np.int64]:
     z: NDArray[Any] = np.arange(1, n + 1, dtype=np.uint64)
     z *= np.uint64(_GOLDEN)
     z += np.uint64(place * _GOLDEN & _ALL)
-    shifted = np.empty_like(z)
-    for shift, factor in ((30, _FIRST), (27, _SECOND)):
-        z ^= np.right_shift(z, np.uint64(shift), shifted)
+    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+        z ^= z >> np.uint64(shift)
         z *= np.uint64(factor)
-    z ^= np.right_shift(z, np.uint64(31), shifted)
-    z &= np.uint64(_ALL >> 1)
-    return z.view(np.int64)
+    return (z & np.uint64(_ALL >> 1)).view(np.int64)
 
 
 def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
@@ -125,7 +114,7 @@ def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -
         return kernel.choose(state, task, k, without)
     if can_look(state):
         tasks, other = task.numpy(), int(without)
-        among = tasks >= 0 if other < 0 else (tasks >= 0) & (tasks != other)
+        among = (tasks >= 0) & (tasks != other) if other >= 0 else tasks >= 0
         return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
     stored = task >= 0
     return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
