@@ -93,7 +93,6 @@ class Learner(Passes):
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         values = {**self.without_tasks, **values} if setting.open else values
         self._reservoirs: list[ReservoirMemory] | None = None
-        self._known: tuple[tuple[int, ...], frozenset[int]] = (), frozenset()
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
@@ -277,14 +276,7 @@ class Learner(Passes):
 
     def unmet(self, y: Tensor) -> list[int]:
         """The labels that are new to the current stretch, in their order."""
-        return strangers(y, self.known_classes(self.task) if self.task >= 0 else frozenset())
-
-    def known_classes(self, t: int) -> frozenset[int]:
-        """The classes of task t, to look among."""
-        classes = self.setting.classes[t]
-        if self._known[0] is not classes:
-            self._known = classes, frozenset(classes)
-        return self._known[1]
+        return strangers(y, self.setting.classes[self.task] if self.task >= 0 else ())
 
     def stretch(self) -> int:
         """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""
@@ -353,4 +345,4 @@ class Learner(Passes):
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
         x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
-        return x, check_labels(y, x, t, self.known_classes(t))
+        return x, check_labels(y, x, t, self.setting.classes[t])

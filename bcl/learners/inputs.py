@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -59,7 +59,7 @@ def _of_type(x: Tensor, wanted: torch.dtype) -> Tensor:
     return x.to(wanted)
 
 
-def check_labels(labels: Any, x: Tensor, t: int, known: frozenset[int]) -> Tensor:
+def check_labels(labels: Any, x: Tensor, t: int, known: Sequence[int]) -> Tensor:
     """Labels of the samples x of task t, as integers; `known`: the classes of the task."""
     y = as_labels(labels, x)
     strange = strangers(y, known)
@@ -81,10 +81,11 @@ def as_labels(labels: Any, x: Tensor) -> Tensor:
     return y
 
 
-def strangers(y: Tensor, known: frozenset[int]) -> list[int]:
+def strangers(y: Tensor, known: Sequence[int]) -> list[int]:
     """The labels that are not among the known classes, in their order."""
     labels = y.tolist()
-    return [] if known.issuperset(labels) else [c for c in dict.fromkeys(labels) if c not in known]
+    strange = {*labels}.difference(known)
+    return [c for c in dict.fromkeys(labels) if c in strange] if strange else []
 
 
 def check_new_classes(classes: list[int]) -> None:

@@ -89,7 +89,7 @@ def _array(name: str, values: Any) -> Array:
     try:
         found = np.asarray(values)
     except ValueError:
-        raise InputError(f"'{name}' must be an array of numbers [n, ...]; its rows differ in length: pad them") from None
+        raise InputError(f"'{name}' must be an array of numbers [n, ...]: pad rows of unequal length") from None
     if found.dtype.kind not in "iubf" or found.ndim == 0:
         raise InputError(f"'{name}' must be an array of numbers [n, ...], not {found.dtype} {found.shape}")
     return found

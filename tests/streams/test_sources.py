@@ -156,7 +156,7 @@ def test_a_packing_says_what_does_not_fit():
     alone = {name: values[0] for name, values in whole.items()}
     assert packing.pack(alone).tolist() == [[1, 1, 1, 0.5, 0.5, 0.5, 0.5]]
     bad = {
-        "'tokens' must be an array of numbers [n, ...]; its rows differ in length: pad them": {"tokens": [[1], [1, 2]]},
+        "'tokens' must be an array of numbers [n, ...]: pad rows of unequal length": {"tokens": [[1], [1, 2]]},
         "samples have no 'weight'; they have tokens": {"tokens": whole["tokens"]},
         "'tokens' must have shape (n, 3), not (2, 4)": {**whole, "tokens": np.ones((2, 4), int)},
         "'tokens' must be whole numbers, not float64": {**whole, "tokens": np.ones((2, 3))},
