@@ -22,6 +22,7 @@ from bcl.nets import (
     visible_at_start,
     why_not_alone,
 )
+from bcl.ops.dispatch import can_look
 from bcl.ops.layers import batch_groups
 from bcl.ops.losses import Loss, full_precision, gradients, hide, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
@@ -126,7 +127,7 @@ class Passes(nn.Module):
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
         if self.setting.scenario == "domain":
             return full_precision(logits)  # every class may be answered: there is nothing to hide
-        if self.setting.scenario == "class" and logits.is_cpu:
+        if self.setting.scenario == "class" and can_look(logits):
             hidden = self.hidden()
             return full_precision(logits) if hidden is None else hide(logits, hidden)
         return mask_tasks(logits, self.visible, t, rest)
