@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,6 +72,12 @@ def test_an_encoder_on_the_command_line(tmp_path: Path) -> None:
     assert all(group["acc"]["mean"] > 80 for group in found["summary"])
     assert len(list((tmp_path / "features").glob("*.npy"))) == 2  # of the two splits, for four runs
     assert {r["config"]["encoder"] for r in found["runs"]} == {"backbones:small"}
+    command = blocks("docs/frozen-backbones.md", "bash")[3].strip()
+    tuned = json.loads(run(["bash", "-c", f"BCL_DATA={tmp_path} {command} --workers 1 --json 2>/dev/null"], tmp_path))
+    assert len(tuned["trials"]["er"]) == 2
+    assert len(list((tmp_path / "features").glob("*.npy"))) == 2, "the same samples"
+    chosen = yaml.safe_load((tmp_path / "runs" / "hyper.yaml").read_text(encoding="utf-8"))
+    assert chosen == {"split-digits --encoder backbones:small": {"class": {"er": tuned["trials"]["er"][0]["values"]}}}
 
 
 def test_networks_of_other_packages_are_named_as_they_are() -> None:

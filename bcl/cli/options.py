@@ -121,6 +121,13 @@ Net = Annotated[
         "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
     ),
 ]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        help="Frozen network whose features are learnt in place of samples: resnet18-imagenet, module:function.",
+    ),
+]
 Set = Annotated[
     list[str],
     typer.Option(

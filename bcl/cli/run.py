@@ -29,13 +29,7 @@ def run(
         typer.Option("--batch-size", callback=given.count, help="Samples that arrive at a time [default: 10]."),
     ] = None,
     net: given.Net = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder",
-            help="Frozen network whose features are learnt in place of samples: resnet18-imagenet, module:function.",
-        ),
-    ] = None,
+    encoder: given.Encoder = None,
     set_: given.Set = [],  # noqa: B006
     device: given.Device = "auto",
     precision: given.Precision = "fp32",

@@ -30,6 +30,7 @@ def tune(
     memory: given.Memory = None,
     memory_total: given.MemoryTotal = None,
     net: given.Net = None,
+    encoder: given.Encoder = None,
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
     out: given.Out = None,
@@ -41,6 +42,7 @@ def tune(
     start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
+    from bcl.runs.presets import place_of
     from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
@@ -53,17 +55,19 @@ def tune(
     tuning.check_target(save)
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
-    options |= {"net": net, "memory_total": memory_total, "trials": trials, "workers": workers}
+    options |= {"net": net, "encoder": encoder, "memory_total": memory_total, "trials": trials, "workers": workers}
     options |= {"grid": tuning.read_grid(grid) if grid else None}
     options |= {"scenario": scenario, "device": device, "out": where}
     found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
-        tuning.save_winner(save, benchmark, scenario, method, rows[0]["values"])
+        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, rows[0]["values"])
     if json_:
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        print(f"{benchmark} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks")
+        print(
+            f"{place_of(benchmark, encoder)} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks"
+        )
         for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""

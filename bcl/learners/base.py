@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
-from bcl.learners.alone import all_or_nothing
+from bcl.learners.alone import refuse_alone, state_before
 from bcl.learners.drift import Drift
 from bcl.learners.growing import grow
 from bcl.learners.hyper import HyperParameters
@@ -22,6 +22,7 @@ from bcl.learners.inputs import (
     check_new_classes,
     check_samples,
     check_task,
+    strangers,
     warn_once,
 )
 from bcl.learners.passes import Passes
@@ -95,7 +96,6 @@ class Learner(Passes):
         self.lock = RLock()  # held while it learns, answers, or is saved: threads take turns
         values = {**self.without_tasks, **values} if setting.open else values
         self._reservoirs: list[ReservoirMemory] | None = None
-        self._met: tuple[tuple[int, ...], frozenset[int]] = (), frozenset()  # the classes of a stretch, to look among
         self.hyper: Any = self.Hyper.of(values) if hyper is None else hyper
         self.random = Random(setting.seed)
         self.task = -1  # the task that is being learnt; -1 between tasks
@@ -119,9 +119,13 @@ class Learner(Passes):
                 return self.observe_open(x, y, t)
             t = check_task(t, self.setting)
             x, y = self.check(x, y, t)
-            with all_or_nothing(self, x):
+            before = state_before(self, x)
+            try:
                 self.enter(t)
                 return self.learn(x, y, t)
+            except ValueError as error:
+                refuse_alone(self, before, error)
+                raise
 
     def add_task(self, classes: Sequence[int]) -> int:
         """A task that was not foreseen: room for it and its classes is made everywhere. Returns its number."""
@@ -230,6 +234,8 @@ class Learner(Passes):
     @property
     def past(self) -> tuple[int, ...]:
         """The tasks that began before the current one."""
+        if self.seen and self.seen[-1] == self.task:
+            return self.seen[:-1]
         return tuple(s for s in self.seen if s != self.task)
 
     def _tell_earlier(self) -> None:
@@ -282,10 +288,7 @@ class Learner(Passes):
 
     def unmet(self, y: Tensor) -> list[int]:
         """The labels that are new to the current stretch, in their order."""
-        classes = self.setting.classes[self.task] if self.task >= 0 else ()
-        if self._met[0] is not classes:
-            self._met = classes, frozenset(classes)
-        return [c for c in dict.fromkeys(y.tolist()) if c not in self._met[1]]
+        return strangers(y, self.setting.classes[self.task] if self.task >= 0 else ())
 
     def stretch(self) -> int:
         """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""
@@ -335,6 +338,7 @@ class Learner(Passes):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.lock = RLock()  # a copy has its own
+        self.forget_tensors()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Learner:
         with self.lock:
@@ -352,5 +356,5 @@ class Learner(Passes):
 
     def check(self, x: Any, y: Any, t: int) -> tuple[Tensor, Tensor]:
         """The batch as tensors on the learner's device, or an InputError that says what is wrong with it."""
-        t, x = check_task(t, self.setting), check_samples(x, self.setting, self.visible.device, self.scales_inputs)
-        return x, check_labels(y, x, t, self.own_classes[t])
+        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
+        return x, check_labels(y, x, t, self.setting.classes[t])

@@ -112,7 +112,8 @@ class ER(Replaying):
         if not (self.past or h.replay_current):
             return cross_entropy(self.logits(seen, t), y)
         replay, weight = self.sample(x, y, t)
-        replay = replay._replace(x=view(self, replay.x))
+        if h.augment != "none":
+            replay = replay._replace(x=view(self, replay.x))
         return mixed_loss(self, self.replay_logits(seen, t, replay, h.joint_forward), y, replay, weight)
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -58,12 +59,12 @@ def _of_type(x: Tensor, wanted: torch.dtype) -> Tensor:
     return x.to(wanted)
 
 
-def check_labels(labels: Any, x: Tensor, t: int, known: Tensor) -> Tensor:
-    """Labels of the samples x of task t, as integers; `known`: the classes of the task, a boolean row."""
+def check_labels(labels: Any, x: Tensor, t: int, known: Sequence[int]) -> Tensor:
+    """Labels of the samples x of task t, as integers; `known`: the classes of the task."""
     y = as_labels(labels, x)
     strange = strangers(y, known)
     if strange:
-        raise InputError(f"label {strange[0]} is not a class of task {t}: {known.nonzero().flatten().tolist()}")
+        raise InputError(f"label {strange[0]} is not a class of task {t}: {sorted(known)}")
     return y
 
 
@@ -72,7 +73,7 @@ def as_labels(labels: Any, x: Tensor) -> Tensor:
     y = as_tensor("labels", labels, x.device)
     if y.is_floating_point() or y.dtype == torch.bool:
         raise InputError(f"labels must be integers, not {y.dtype}")
-    y = y.long()
+    y = y if y.dtype == torch.int64 else y.long()
     if y.dim() == 0 and len(x) == 1:
         y = y[None]
     if y.shape != x.shape[:1]:
@@ -80,12 +81,11 @@ def as_labels(labels: Any, x: Tensor) -> Tensor:
     return y
 
 
-def strangers(y: Tensor, known: Tensor) -> list[int]:
+def strangers(y: Tensor, known: Sequence[int]) -> list[int]:
     """The labels that are not among the known classes, in their order."""
-    low, high = torch.aminmax(y)
-    if int(low) >= 0 and int(high) < len(known) and bool(known[y].all()):
-        return []
-    return [c for c in dict.fromkeys(y.tolist()) if not 0 <= c < len(known) or not known[c]]
+    labels = y.tolist()
+    strange = {*labels}.difference(known)
+    return [c for c in dict.fromkeys(labels) if c in strange] if strange else []
 
 
 def check_new_classes(classes: list[int]) -> None:
@@ -102,7 +102,11 @@ def as_tensor(what: str, values: Any, device: torch.device) -> Tensor:
     """Whatever NumPy takes as an array of numbers."""
     try:
         if isinstance(values, Tensor):
-            return _dense(what, values).detach().to(device)
+            tensor = _dense(what, values)
+            tensor = tensor.detach() if tensor.requires_grad else tensor
+            return tensor if tensor.device == device else tensor.to(device)
+        if isinstance(values, Mapping):
+            raise TypeError("several tensors by name become one with bcl.Packing")
         array = np.asarray(values)
         if array.dtype.kind == "O":  # columns of several types: numbers, if they are
             array = array.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -22,10 +22,13 @@ from bcl.nets import (
     visible_at_start,
     why_not_alone,
 )
+from bcl.ops.dispatch import can_look
 from bcl.ops.layers import batch_groups
-from bcl.ops.losses import Loss, full_precision, gradients, join_inputs, logits_of, mask_logits, mask_tasks
+from bcl.ops.losses import Loss, full_precision, gradients, hide, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
+
+_requires_grad = attrgetter("requires_grad")
 
 
 class Passes(nn.Module):
@@ -34,6 +37,8 @@ class Passes(nn.Module):
     `visible[t]` and `own_classes[t]` are boolean rows over all classes: what samples of task t may be answered with by
     now, and what task t is about. The latter follow from the setting and are not saved.
     """
+
+    _hidden: tuple[Tensor, int, Tensor | None] | None  # `visible`, its version, and what it hides
 
     def __init__(self, net: nn.Module, setting: Setting):
         super().__init__()
@@ -85,12 +90,13 @@ class Passes(nn.Module):
         network treats every sample by itself, or can normalise two groups of one batch, one pass does for two and is
         quicker. `net`: another network of the same making.
         """
-        sizes = [len(x), len(replayed.x)]
         couples, groups = self.coupling()
         apart = couples and not together and not (len(x) == 1 and self.setting.open)
-        if apart and not groups:
+        if not apart:
+            return self.raw_logits(x, replayed.x, state=state, net=net)
+        if not groups:
             return torch.cat([self.raw_logits(part, state=state, net=net) for part in (x, replayed.x)])
-        with batch_groups(sizes if apart else [sum(sizes)]):
+        with batch_groups([len(x), len(replayed.x)]):
             return self.raw_logits(x, replayed.x, state=state, net=net)
 
     def raw_logits(
@@ -101,7 +107,10 @@ class Passes(nn.Module):
         In a stream without tasks, batch norm takes a sample that is alone by its running statistics, which stay.
         """
         net, x = self.net if net is None else net, self.scale(*batches)
-        with by_running_statistics(net) if len(x) == 1 and self.setting.open else nullcontext():
+        if len(x) == 1 and self.setting.open:
+            with by_running_statistics(net):
+                out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
+        else:
             out = logits_of(net(x) if state is None else functional_call(net, dict(state), (x,)))
         wanted = len(x), self.visible.shape[1]
         if out.shape != wanted:
@@ -118,9 +127,19 @@ class Passes(nn.Module):
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
         if self.setting.scenario == "domain":
             return full_precision(logits)  # every class may be answered: there is nothing to hide
-        if self.setting.scenario == "class" and logits.is_cpu:
-            return mask_logits(logits, self.visible[0])  # the same for all tasks
+        if self.setting.scenario == "class" and can_look(logits):
+            hidden = self.hidden()
+            return full_precision(logits) if hidden is None else hide(logits, hidden)
         return mask_tasks(logits, self.visible, t, rest)
+
+    def hidden(self) -> Tensor | None:
+        """Class-incrementally, on a CPU: the classes that may not be answered, the same for all tasks; None where there
+        are none. Found anew when `visible` has changed."""
+        visible, known = self.visible, self._hidden
+        if known is None or known[0] is not visible or known[1] != visible._version:
+            hidden = ~visible[0]
+            known = self._hidden = visible, visible._version, hidden if hidden.any() else None
+        return known[2]
 
     def descend(self, loss: Loss | Tensor, rate: float, weights: Sequence[Tensor] | None = None) -> None:
         """One SGD step on a loss, of the network's weights or of others."""
@@ -163,6 +182,7 @@ class Passes(nn.Module):
 
     def forget_tensors(self) -> None:
         """The network's tensors may be others: look for them again."""
+        self._hidden = None
         self._weights: list[nn.Parameter] | None = None  # walking through a network's modules takes longer than a layer
         self._state: list[Tensor] | None = None
         self._coupling: tuple[bool, bool] | None = None
@@ -171,7 +191,7 @@ class Passes(nn.Module):
 
     def weights(self) -> list[nn.Parameter]:
         """The network's trainable parameters."""
-        if self._weights is None or not all(p.requires_grad for p in self._weights):
+        if self._weights is None or not all(map(_requires_grad, self._weights)):
             self._weights = [p for p in self.net.parameters() if p.requires_grad]
         return self._weights
 

@@ -21,6 +21,8 @@ from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_lo
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
 
+ONE = torch.ones(())
+
 
 def ring_memory(
     setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
@@ -131,9 +133,9 @@ def draw_or_repeat(
     drawn = memory.draw(k, learner.random)
     if learner.past or learner.has_stored:
         return drawn, None
+    if can_look(drawn.task) and drawn.task[0].item() >= 0:
+        return drawn, ONE
     empty = (drawn.task < 0).all()
-    if can_look(empty) and not empty:
-        return drawn, torch.ones(())
     here = torch.arange(len(drawn.y), device=y.device) % len(y)
     x, y = torch.where(empty, x[here], drawn.x), torch.where(empty, y[here], drawn.y)
     return Samples(x, y, torch.where(empty, t, drawn.task), drawn.slot, drawn.extra), (~empty).float()

@@ -10,6 +10,7 @@ from torch import Tensor
 from bcl.memory.random import Random
 from bcl.memory.slots import Field, Memory
 from bcl.ops import rows
+from bcl.ops.dispatch import can_look
 
 BLOCK = 256  # slots that a reservoir begins with, if they are allocated as they are needed
 
@@ -49,6 +50,12 @@ class ReservoirMemory(Memory):
         """Samples of task t, or of a task each. A further field that is not given becomes zero."""
         further = [extra[name] if name in extra else self._zeros(name, len(y)) for name in self.extra]
         rows.write_reservoir(self.fields(), self.seen, random.state, x, y, t, further)
+
+    def _choose(self, k: int, random: Random, without: int | Tensor) -> Tensor:
+        """Slots are filled in their order: on a CPU there is no need to look at each."""
+        if isinstance(without, Tensor) or without >= 0 or not can_look(self.seen):
+            return super()._choose(k, random, without)
+        return rows.choose_first(random.state, self.slots, k, min(int(self.seen), self.slots))
 
     def _zeros(self, name: str, n: int) -> Tensor:
         field = self.get_buffer(name)

@@ -47,12 +47,14 @@ class Memory(nn.Module):
         self.register_buffer("y", torch.zeros(slots + 1, dtype=torch.long))
         self.register_buffer("task", torch.full((slots + 1,), -1))
         self.extra = tuple(extra or ())
+        self._names = ("x", "y", "task", *self.extra)
         for name, field in (extra or {}).items():
             self.register_buffer(name, torch.zeros(slots + 1, *field.shape, dtype=field.dtype))
 
     def fields(self) -> list[Tensor]:
         """All that the slots hold: see `bcl.ops.rows`."""
-        return [self.x, self.y, self.task, *(self.get_buffer(name) for name in self.extra)]
+        buffers = self._buffers  # a step asks for them often, and `self.x` takes longer
+        return [buffers[name] for name in self._names]  # type: ignore[misc]
 
     def allocate(self, slots: int) -> None:
         """Have so many slots, more than now; what is stored stays where it is. Not for a step that is captured."""
@@ -85,7 +87,10 @@ class Memory(nn.Module):
         k = min(k, tasks * self.slots_per_task)
         if among is not None:
             return self.get(rows.choose(random.state, among, k))
-        return self.get(rows.choose_stored(random.state, self.task[: self.slots], k, without))
+        return self.get(self._choose(k, random, without))
+
+    def _choose(self, k: int, random: Random, without: int | Tensor) -> Tensor:
+        return rows.choose_stored(random.state, self.task[: self.slots], k, without)
 
     def get(self, slot: Tensor) -> Samples:
         """The samples in slots, with all that is kept beside them."""

@@ -69,6 +69,13 @@ def can_look(tensor: Tensor) -> bool:
     return tensor.is_cpu and not _blind
 
 
+def by_hand(tensor: Tensor) -> bool:
+    """Whether the gradient of an operation on this tensor may be written out, as on a CPU it is quicker than to let
+    autograd find it: where nobody differentiates it in turn."""
+    ours = tensor.dtype == torch.float32 and can_look(tensor) and not _plain
+    return ours and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 @contextmanager
 def blind() -> Iterator[None]:
     """Look at no values, as on a GPU."""

@@ -3,7 +3,8 @@ losses, and their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional
 from torch.nn.functional import log_softmax
 
 from bcl.errors import InputError
-from bcl.ops.dispatch import can_look, fused
+from bcl.ops.dispatch import by_hand, can_look, fused
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
 HIDDEN = -1e9
@@ -40,7 +41,12 @@ def rows_of(table: Tensor, t: int | Tensor) -> Tensor:
 
 def mask_logits(logits: Tensor, visible: Tensor) -> Tensor:
     """Hide the classes that may not be answered. `visible`: a row over all classes, or a row per sample."""
-    return full_precision(logits).masked_fill(~visible, HIDDEN)
+    return hide(logits, ~visible)
+
+
+def hide(logits: Tensor, hidden: Tensor) -> Tensor:
+    """The same, given what is to be hidden."""
+    return full_precision(logits).masked_fill(hidden, HIDDEN)
 
 
 def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
@@ -81,13 +87,25 @@ class Loss:
     """The loss of a batch, a number that can be differentiated.
 
     A fused kernel computes the gradient with respect to the logits together with the value; `gradients` begins there.
-    Sums and multiples have a value alone.
+    Sums and multiples have a value alone. `anew`: gives a value that can be differentiated, where the one at hand
+    cannot.
     """
 
-    __slots__ = ("logits", "slope", "value")
+    __slots__ = ("anew", "logits", "number", "slope")
 
-    def __init__(self, value: Tensor, logits: Tensor | None = None, slope: Tensor | None = None):
-        self.value, self.logits, self.slope = value, logits, slope
+    def __init__(
+        self,
+        value: Tensor,
+        logits: Tensor | None = None,
+        slope: Tensor | None = None,
+        anew: Callable[[], Tensor] | None = None,
+    ):
+        self.number, self.logits, self.slope, self.anew = value, logits, slope, anew
+
+    @property
+    def value(self) -> Tensor:
+        """The number, to be differentiated."""
+        return self.number if self.anew is None else self.anew()
 
     def __add__(self, other: Loss | Tensor | float) -> Loss:
         return Loss(self.value + (other.value if isinstance(other, Loss) else other))
@@ -99,7 +117,7 @@ class Loss:
 
     def detach(self) -> Tensor:
         """The number alone; it stays on its device."""
-        return self.value.detach()
+        return self.number.detach()
 
 
 def gradients(loss: Loss | Tensor, parameters: Sequence[Tensor], create_graph: bool = False) -> list[Tensor]:
@@ -160,12 +178,27 @@ def replay_loss(
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
     on the device by which all that is replayed is multiplied.
     """
-    if share is not None and can_look(share) and share == 1:
+    if share is not None and can_look(share) and share.item() == 1:
         share = None
     if share is None:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
         if known is not None:
             return known
+        if by_hand(logits) and label.numel() and replayed_label.numel():
+            return _replay_loss_by_hand(logits, label, replayed_label, target, weight, temperature, reduction)
+    return _replay_loss(logits, label, replayed_label, target, weight, temperature, reduction, share)
+
+
+def _replay_loss(
+    logits: Tensor,
+    label: Tensor,
+    replayed_label: Tensor,
+    target: Tensor | None,
+    weight: float,
+    temperature: float,
+    reduction: str,
+    share: Tensor | None = None,
+) -> Loss:
     current, replayed = logits.split([len(label), len(replayed_label)])
     again = cross_entropy(replayed, replayed_label)
     loss = cross_entropy(current, label) + (again if share is None else share * again)
@@ -173,6 +206,36 @@ def replay_loss(
         held = weight * distillation_loss(replayed, target, temperature, reduction)
         loss = loss + (held if share is None else share * held)
     return loss
+
+
+def _replay_loss_by_hand(
+    given: Tensor, label: Tensor, replayed_label: Tensor, target: Tensor | None, *how: Any
+) -> Loss:
+    """The same and its gradient, bit for bit what autograd finds, in half the operations."""
+    logits, n, m = given.detach(), label.numel(), replayed_label.numel()
+    log_p = log_softmax(logits, dim=1)
+    right = torch.cat((label, replayed_label))[:, None]
+    slope = torch.zeros_like(log_p).scatter_(1, right, _shares(n, m))
+    slope = torch._log_softmax_backward_data(slope, log_p, 1, torch.float32)
+    value = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
+    if target is not None:
+        weight, temperature, reduction = how
+        replayed = logits[n:]
+        log_q = log_softmax(replayed / temperature, dim=1)
+        per_sample = (torch.xlogy(target, target) - target * log_q).sum(1)
+        each = logits.new_tensor(weight) / m
+        if reduction == "classes":
+            classes = (replayed > HIDDEN / 10).sum(1)
+            per_sample, each = per_sample / classes, (each / classes)[:, None]
+        value = value + per_sample.mean() * weight
+        slope[n:] += torch._log_softmax_backward_data(-each * target, log_q, 1, torch.float32) / temperature
+    return Loss(value, given, slope, lambda: _replay_loss(given, label, replayed_label, target, *how).value)
+
+
+@lru_cache(maxsize=32)
+def _shares(n: int, m: int) -> Tensor:
+    """How the log-probability of each sample enters the sum of two means, of n and of m of them."""
+    return torch.tensor([[-1 / n]] * n + [[-1 / m]] * m)
 
 
 def _fused(logits: Tensor, *args: Any, **options: Any) -> Loss | None:

@@ -9,7 +9,7 @@ with a row for each sample, or one integer for all. A task t is a number, or a v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,8 +23,9 @@ from bcl.ops.dispatch import can_look, fused
 Fields = Sequence[Tensor]
 Values = Sequence[Tensor | int]
 _ALL = (1 << 64) - 1
-FEW = 16  # numbers that Python computes before NumPy has begun
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_GOLDEN_INVERSE = pow(_GOLDEN, -1, 1 << 64)
+_BLOCK = 1 << 15  # numbers that a CPU computes at a time
 
 
 def first_state(seed: int) -> Tensor:
@@ -42,7 +43,7 @@ def integers(state: Tensor, n: int) -> Tensor:
 
         return kernel.integers(state, n)
     if can_look(state):
-        return torch.tensor(_few_integers(state, n)) if n <= FEW else torch.from_numpy(_integers(state, n))
+        return torch.from_numpy(_integers(state, n))
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
@@ -51,34 +52,29 @@ def integers(state: Tensor, n: int) -> Tensor:
 
 
 def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
-    """The same on a CPU: for so few numbers an operation of torch takes several times as long as one of NumPy."""
-    place = state.numpy().view(np.uint64)
-    z: NDArray[Any] = (_strides(n) if n <= 4096 else _strides.__wrapped__(n)) + place
-    place += np.uint64((_GOLDEN * n) & _ALL)
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(_FIRST)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(_SECOND)
-    z ^= z >> np.uint64(31)
-    z &= np.uint64(_ALL >> 1)
-    return z.view(np.int64)
-
-
-def _few_integers(state: Tensor, n: int) -> list[int]:
-    """The same again in Python's numbers, quicker still where there are few."""
-    start, found = int(state), []
-    for i in range(1, n + 1):
-        z = (start + i * _GOLDEN) & _ALL
-        z = ((z ^ (z >> 30)) * _FIRST) & _ALL
-        z = ((z ^ (z >> 27)) * _SECOND) & _ALL
-        found.append((z ^ (z >> 31)) & (_ALL >> 1))
+    """The same on a CPU, in an array of the caller's own. A state is a place in one long row of numbers, times
+    `_GOLDEN`; they are computed in blocks, as a mini-batch takes few of them for all those operations."""
+    start = int(state)
     state.fill_(_signed(start + n * _GOLDEN))
-    return found
+    place = start * _GOLDEN_INVERSE & _ALL
+    block, first = divmod(place, _BLOCK)
+    return _block(block)[first : first + n].copy() if first + n <= _BLOCK else _numbers(place, n)
 
 
 @lru_cache(maxsize=32)
-def _strides(n: int) -> NDArray[np.uint64]:
-    return np.arange(1, n + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+def _block(number: int) -> NDArray[np.int64]:
+    return _numbers(number * _BLOCK, _BLOCK)
+
+
+def _numbers(place: int, n: int) -> NDArray[np.int64]:
+    """The numbers at n places of the row: NumPy's operations are quicker than torch's."""
+    z: NDArray[Any] = np.arange(1, n + 1, dtype=np.uint64)
+    z *= np.uint64(_GOLDEN)
+    z += np.uint64(place * _GOLDEN & _ALL)
+    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    return (z & np.uint64(_ALL >> 1)).view(np.int64)
 
 
 def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
@@ -92,19 +88,22 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
 
         return kernel.choose(state, eligible, k)
     if can_look(state):
-        return _choose(state, eligible.numpy(), k)
+        among = eligible.numpy()
+        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
-def _choose(state: Tensor, eligible: NDArray[np.bool_], k: int) -> Tensor:
-    """The same on a CPU, where it is seen when nothing has to be left out or repeated."""
-    keys, held = _integers(state, len(eligible)), int(np.count_nonzero(eligible))
-    if held < len(eligible):
-        keys[~eligible] = -1
-    order = torch.from_numpy(keys).topk(min(k, len(eligible))).indices
-    return order if held >= len(order) else order[torch.arange(len(order)) % max(held, 1)]
+def choose_first(state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.bool_] | None = None) -> Tensor:
+    """`choose` on a CPU, where it is seen when nothing has to be left out or repeated: among n, of which `held` are
+    eligible; the first, or those that are said."""
+    keys, k = _integers(state, n), min(k, n)
+    if held < n:
+        keys[slice(held, None) if eligible is None else ~eligible] = -1
+    largest = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(k)
+    order = largest[keys[largest].argsort()[::-1]]
+    return torch.from_numpy(order if held >= k else order[np.arange(k) % max(held, 1)])
 
 
 def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
@@ -113,6 +112,10 @@ def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -
         from bcl.ops.triton import choose as kernel
 
         return kernel.choose(state, task, k, without)
+    if can_look(state):
+        tasks, other = task.numpy(), int(without)
+        among = (tasks >= 0) & (tasks != other) if other >= 0 else tasks >= 0
+        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
     stored = task >= 0
     return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
 
@@ -148,19 +151,24 @@ def take_next(cursor: Tensor, fields: Fields, order: Tensor | None = None) -> li
 
 
 def put(slot: Tensor, fields: Fields, values: Values) -> None:
-    """Write samples into slots, which are distinct but for the dropped ones: these all go to the last."""
+    """Write samples into slots, which are distinct."""
     for field, value in zip(fields, values, strict=True):
         if isinstance(value, Tensor):
             field.index_copy_(0, slot, value.expand(len(slot)) if value.dim() == 0 else value)
         else:
             field.index_fill_(0, slot, value)
+
+
+def put_or_drop(slot: Tensor, fields: Fields, values: Values) -> None:
+    """`put`, where samples may be dropped: these all go to the last slot, which stays empty."""
+    put(slot, fields, values)
     fields[2].narrow(0, -1, 1).fill_(-1)
 
 
 def put_latest(slot: Tensor, fields: Fields, values: Values) -> None:
     """`put`, of samples that may fall into one slot: the later stays, as if they had come one by one."""
     overwritten = (slot[:, None] == slot[None, :]).triu(1).any(1)
-    put(slot.masked_fill(overwritten, len(fields[1]) - 1), fields, values)
+    put_or_drop(slot.masked_fill(overwritten, len(fields[1]) - 1), fields, values)
 
 
 def write_ring(
@@ -185,19 +193,21 @@ def write_ring(
     else:
         slot = torch.where(place < size, t * size + place, dropped)
         seen[here] += torch.clamp(size - seen[here] % size, max=n)
-    put(slot, fields, (x, y, t, *extra))
+    put_or_drop(slot, fields, (x, y, t, *extra))
 
 
 def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: int, values: Values) -> None:
     """The same on a CPU: see `_write_reservoir`."""
-    dropped, first = len(fields[1]) - 1, int(seen[t])
-    places = range(first % size, first % size + n)
+    first = int(seen[t])
+    place, begin = first % size, t * size
     if wrap:
-        slot = [t * size + place % size if i >= n - size else dropped for i, place in enumerate(places)]
+        kept = range(max(0, n - size), n)
+        slot = [begin + (place + i) % size for i in kept]
     else:
-        slot = [t * size + place if place < size else dropped for place in places]
-    put(torch.tensor(slot), fields, values)
-    seen[t] = first + (n if wrap else min(size - first % size, n))
+        kept = range(min(n, size - place))
+        slot = [begin + place + i for i in kept]
+    _put_kept(slot, kept, n, fields, values)
+    seen[t] = first + (n if wrap else len(kept))
 
 
 def exchange_ring(
@@ -224,13 +234,18 @@ def _exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """The same on a CPU, where a ring that has begun need not be filled once more."""
-    count, ring = int(seen[t]), slice(t * size, (t + 1) * size)
-    oldest = ring.start + (0 if count < size else count % size)
-    old_x, old_y = (x[:1], y[:1]) if count == 0 else (field[oldest : oldest + 1].clone() for field in fields[:2])
-    if prefill and count == 0:
-        fields[0][ring], fields[1][ring], fields[2][ring] = x[:1], y[:1], t
-    write_ring(fields, seen, size, True, x[:1], y[:1], t, [0] * len(fields[3:]))
-    return (torch.cat([x[1:], old_x]), torch.cat([y[1:], old_y])) if join else (x[1:], y[1:])
+    count, first = int(seen[t]), t * size
+    rest = x[1:], y[1:]
+    if join:
+        oldest = slice(first + (0 if count < size else count % size), None)
+        old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
+        rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
+    place = slice(first, first + size) if prefill and count == 0 else first + count % size
+    fields[0][place], fields[1][place], fields[2][place] = x[0], y[0], t
+    for field in fields[3:]:
+        field[first + count % size] = 0
+    seen[t] = count + 1
+    return rest
 
 
 def write_reservoir(
@@ -245,7 +260,7 @@ def write_reservoir(
         return
     values = (x, y, t, *extra)
     if can_look(seen):
-        _write_reservoir(fields, seen, integers(state, n).tolist(), values)
+        _write_reservoir(fields, seen, _integers(state, n).tolist(), values)
         return
     number = seen + torch.arange(n, device=y.device)  # how many samples came before each
     chosen = torch.where(number < slots, number, integers(state, n) % (number + 1))
@@ -254,13 +269,23 @@ def write_reservoir(
 
 
 def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Values) -> None:
-    """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations."""
+    """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations, and what is not
+    kept is not written."""
     first, slots = int(seen), len(fields[1]) - 1
     chosen = [i if i < slots else integer % (i + 1) for i, integer in enumerate(drawn, first)]
-    latest = {at: i for i, at in enumerate(chosen)}
-    slot = [at if at < slots and latest[at] == i else slots for i, at in enumerate(chosen)]
-    put(torch.tensor(slot), fields, values)
+    latest = {at: i for i, at in enumerate(chosen) if at < slots}
+    _put_kept(list(latest), latest.values(), len(drawn), fields, values)
     seen.fill_(first + len(drawn))
+
+
+def _put_kept(slot: list[int], kept: Collection[int], n: int, fields: Fields, values: Values) -> None:
+    """Of n samples, write those that are kept, each into a slot of its own."""
+    if not slot:
+        return
+    if len(slot) < n:
+        chosen = torch.tensor([*kept])
+        values = [v.index_select(0, chosen) if isinstance(v, Tensor) and v.dim() else v for v in values]
+    put(torch.tensor(slot), fields, values)
 
 
 def _index(t: int | Tensor) -> int | Tensor:

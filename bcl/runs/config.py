@@ -88,7 +88,7 @@ class RunConfig:
         if encoder:
             digests.append(find_encoder(encoder).digest)
         place = (benchmark_name, scenario, home.scenario, method_name)
-        hyper = asdict(learner.Hyper.of({**preset(*place), **(overrides or {})}))
+        hyper = asdict(learner.Hyper.of({**preset(*place, encoder), **(overrides or {})}))
         return cls(
             benchmark_name,
             scenario,
@@ -107,7 +107,7 @@ class RunConfig:
             0 if learner.is_upper_bound else evaluate_every,
             "-".join(digest[:16] for digest in digests if digest),
             encoder or "",
-            sources(*place, hyper, asdict(learner.Hyper())),
+            sources(*place, hyper, asdict(learner.Hyper()), encoder=encoder),
         )
 
     @property
@@ -131,6 +131,7 @@ class RunConfig:
         if self.part == "tune":  # one of a search's runs: the search finds it again
             words = ["bcl", "tune", self.benchmark, self.method, "--scenario", self.scenario]
             words += ["--memory", str(self.memory), "--device", self.device, "--precision", self.precision]
+            words += ["--encoder", self.encoder] if self.encoder else []
             return shlex.join(words)
         words = ["bcl", "run", self.benchmark, self.method, "--seed", str(self.seed), "--scenario", self.scenario]
         words += ["--tasks", str(self.tasks), "--memory", str(self.memory), "--net", self.net, "--device", self.device]

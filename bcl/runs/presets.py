@@ -45,12 +45,20 @@ def _nested(table: Any, deep: int) -> bool:
     return isinstance(table, dict) and (deep == 0 or all(_nested(inner, deep - 1) for inner in table.values()))
 
 
-def preset(benchmark: str, scenario: str, default_scenario: str, method: str) -> dict[str, Any]:
+def place_of(benchmark: str, encoder: str | None) -> str:
+    """Under which name a benchmark's values are kept: those for an encoder's features have one of their own."""
+    return f"{benchmark} --encoder {encoder}" if encoder else benchmark
+
+
+def preset(
+    benchmark: str, scenario: str, default_scenario: str, method: str, encoder: str | None = None
+) -> dict[str, Any]:
     """The chosen values for a method: of this scenario, else of the benchmark's own, else none (its defaults).
 
-    A stream that varies a benchmark's (`split-digits?blurry=0.1`) has those of the benchmark, unless it has its own.
+    A stream that varies a benchmark's (`split-digits?blurry=0.1`) has those of the benchmark, unless it has its own; so
+    have an encoder's features.
     """
-    return _find(benchmark, scenario, default_scenario, method, _tables())[0]
+    return _find(benchmark, scenario, default_scenario, method, encoder, _tables())[0]
 
 
 def sources(
@@ -61,13 +69,15 @@ def sources(
     hyper: Mapping[str, Any],
     defaults: Mapping[str, Any],
     *,
+    encoder: str | None = None,
     own: bool = True,
 ) -> dict[str, str]:
     """Where a run's values come from: a file of chosen ones, or `SET`. What is not named is the method's default.
 
     Without `own` the user's file is not looked at: what it holds now need not be what it held when a run was planned.
     """
-    chosen, place = _find(benchmark, scenario, default_scenario, method, _tables() if own else {PACKAGED: _packaged()})
+    tables = _tables() if own else {PACKAGED: _packaged()}
+    chosen, place = _find(benchmark, scenario, default_scenario, method, encoder, tables)
     found = {}
     for name, value in hyper.items():
         if name in chosen and chosen[name] == value:
@@ -78,10 +88,16 @@ def sources(
 
 
 def _find(
-    benchmark: str, scenario: str, default_scenario: str, method: str, tables: Mapping[str, Table]
+    benchmark: str,
+    scenario: str,
+    default_scenario: str,
+    method: str,
+    encoder: str | None,
+    tables: Mapping[str, Table],
 ) -> tuple[dict[str, Any], str]:
     """The chosen values, and their place: the file, the benchmark and the scenario that they were chosen for."""
-    for place in dict.fromkeys((benchmark, benchmark.partition("?")[0])):
+    names = benchmark, benchmark.partition("?")[0]
+    for place in dict.fromkeys((*(place_of(name, encoder) for name in names), *names)):
         for name in (scenario, default_scenario):
             for file, table in tables.items():
                 values = table.get(place, {}).get(name, {}).get(method)

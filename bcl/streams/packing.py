@@ -66,12 +66,15 @@ class Packing:
             start = end
 
     def pack(self, samples: Mapping[str, Any]) -> Array:
-        """Tensors [n, ...] by name as rows [n, width]."""
-        columns = []
-        for name, field in self.fields.items():
+        """Tensors [n, ...] by name as rows [n, width]; those of one sample alone as one row."""
+        found, columns = {}, []
+        for name in self.fields:
             if name not in samples:
                 raise InputError(f"samples have no '{name}'; they have {', '.join(map(str, samples)) or 'nothing'}")
-            values = _array(name, samples[name])
+            found[name] = _array(name, samples[name])
+        alone = all(found[name].shape == field.shape for name, field in self.fields.items())
+        for name, field in self.fields.items():
+            values = found[name][None] if alone else found[name]
             if values.shape[1:] != field.shape:
                 raise InputError(f"'{name}' must have shape (n, {_list(field.shape)}), not {values.shape}")
             if field.dtype == "int64" and values.dtype.kind not in "iub":
@@ -83,7 +86,10 @@ class Packing:
 
 
 def _array(name: str, values: Any) -> Array:
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise InputError(f"'{name}' must be an array of numbers [n, ...]: pad rows of unequal length") from None
     if found.dtype.kind not in "iubf" or found.ndim == 0:
         raise InputError(f"'{name}' must be an array of numbers [n, ...], not {found.dtype} {found.shape}")
     return found

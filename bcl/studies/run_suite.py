@@ -139,16 +139,17 @@ def _try_out(suite: Suite, planned: Sequence[Planned], store: RunStore) -> None:
 
 def _tell_untuned(planned: Sequence[Planned]) -> None:
     """Own data: which methods run with values that were not chosen for them, and how to choose."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str, str], list[str]] = {}
     for one in planned:
         name, method = one.line.benchmark, one.line.method
         if name.startswith(OWN) and one.configs and not one.line.overrides:
-            scenario = one.configs[0].scenario
-            if not preset(name, scenario, find_benchmark(name).scenario, method):
-                found.setdefault((name, scenario), []).append(method)
-    for (name, scenario), methods in found.items():
+            scenario, encoder = one.configs[0].scenario, one.configs[0].encoder
+            if not preset(name, scenario, find_benchmark(name).scenario, method, encoder):
+                found.setdefault((name, scenario, encoder), []).append(method)
+    for (name, scenario, encoder), methods in found.items():
         names = list(dict.fromkeys(methods))
-        command = shlex.join(["bcl", "tune", name, *names, "--scenario", scenario])
+        words = ["bcl", "tune", name, *names, "--scenario", scenario]
+        command = shlex.join([*words, "--encoder", encoder] if encoder else words)
         log.info("not tuned for these data, hence on defaults: %s; to tune: %s", ", ".join(names), command)
 
 

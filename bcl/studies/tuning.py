@@ -121,7 +121,8 @@ def tune(
                 return [row["acc"] for row in answer]
 
             memory = options.get("memory_total") or options.get("memory")
-            name = f"optuna-{slug(method)}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
+            encoder = f"-{slug(options['encoder'])}" if options.get("encoder") else ""
+            name = f"optuna-{slug(method)}{encoder}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
             at_once = max(1, (workers or cores()) // len(seeds))
             earlier = sample(values, trials or TRIALS, ask, out / name, at_once)
             rows += [{"values": found, "acc": acc, "accs": []} for found, acc in earlier]
@@ -282,10 +283,10 @@ def _read_chosen(path: Path) -> tuple[str, dict[str, Any]]:
     return text, table
 
 
-def save_winner(path: Path, benchmark: str, scenario: str, method: str, values: dict[str, Any]) -> None:
-    """Enter the winner into a file of chosen hyper-parameters, and leave the rest of it as it is."""
+def save_winner(path: Path, place: str, scenario: str, method: str, values: dict[str, Any]) -> None:
+    """Enter the winner into a file of chosen hyper-parameters, under `presets.place_of`; the rest of it stays."""
     with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
         text, table = _read_chosen(path)
-        table.setdefault(benchmark, {}).setdefault(scenario, {})[method] = values
+        table.setdefault(place, {}).setdefault(scenario, {})[method] = values
         head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())

@@ -90,6 +90,8 @@ def test_samples_of_another_type_are_refused():
     for bad in (rows.astype(float), rows.astype(bool)):
         with pytest.raises(InputError, match=r"samples must be torch.int64 as the setting says, not torch\."):
             learner.observe(bad, [0, 1], 0)
+    with pytest.raises(InputError, match=r"several tensors by name become one with bcl\.Packing"):
+        learner.observe({"tokens": [[1, 2]]}, [0], 0)
     with pytest.raises(InputError, match="samples must be a tensor or an array of numbers: they are complex"):
         learner.observe(rows.astype(complex), [0, 1], 0)
 

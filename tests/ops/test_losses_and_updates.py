@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from bcl.ops.losses import Loss, cross_entropy, distillation_loss, gradients, mask_logits
+from bcl.ops.dispatch import plain
+from bcl.ops.losses import HIDDEN, Loss, cross_entropy, distillation_loss, gradients, mask_logits, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 
 
@@ -120,3 +121,21 @@ def test_what_is_carried_is_added_even_where_gradients_share_memory():
     assert [w.tolist() for w in weights] == [[-5.5, -11.0], [-5.5, -11.0], [-7.0, -12.0]]
     assert [d.tolist() for d in direction] == [[11.0, 22.0], [11.0, 22.0], [14.0, 24.0]]
     assert shared.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("reduction", ["classes", "batch", None])
+def test_the_gradient_that_is_written_out_is_autograds(reduction):
+    """Of the replay loss on a CPU, bit for bit; and the loss can be a term of another."""
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(23, 7, generator=draw).masked_fill_(torch.arange(7) == 6, HIDDEN).requires_grad_()
+    label, again = torch.arange(10) % 6, torch.arange(13) % 6
+    target = None if reduction is None else torch.softmax(logits.detach()[10:].flip(0), 1)
+    given = (logits, label, again, target, 3.3, 5.0, reduction)
+    by_hand = replay_loss(*given)
+    with plain():
+        found, term = replay_loss(*given), replay_loss(*given)
+    assert by_hand.slope is not None
+    assert found.slope is None
+    assert torch.equal(by_hand.detach(), found.detach())
+    assert torch.equal(gradients(by_hand, [logits])[0], gradients(found, [logits])[0])
+    assert torch.equal(gradients(2 * by_hand + 1, [logits])[0], gradients(2 * term + 1, [logits])[0])

@@ -153,7 +153,10 @@ def test_a_packing_says_what_does_not_fit():
     assert (packing.shape, packing.dtype) == ((7,), "float32")
     whole = {"tokens": np.ones((2, 3), int), "weight": np.full((2, 2, 2), 0.5)}
     assert packing.pack(whole).tolist() == [[1, 1, 1, 0.5, 0.5, 0.5, 0.5]] * 2
+    alone = {name: values[0] for name, values in whole.items()}
+    assert packing.pack(alone).tolist() == [[1, 1, 1, 0.5, 0.5, 0.5, 0.5]]
     bad = {
+        "'tokens' must be an array of numbers [n, ...]: pad rows of unequal length": {"tokens": [[1], [1, 2]]},
         "samples have no 'weight'; they have tokens": {"tokens": whole["tokens"]},
         "'tokens' must have shape (n, 3), not (2, 4)": {**whole, "tokens": np.ones((2, 4), int)},
         "'tokens' must be whole numbers, not float64": {**whole, "tokens": np.ones((2, 3))},

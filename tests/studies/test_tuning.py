@@ -13,6 +13,7 @@ import pytest
 
 from bcl.cli import main
 from bcl.data.dataset import digits
+from bcl.runs.config import RunConfig
 from bcl.runs.presets import preset
 from bcl.streams import Dataset, benchmark
 from bcl.studies.tuning import best_finalist, beyond, save_winner
@@ -92,6 +93,23 @@ def test_the_winner_is_used_by_run_and_by_suites_unless_overridden(
     for words, rate in (([], 0.0321), (["--set", "lr=0.05"], 0.05)):
         assert main([*quick, *words]) == 0
         assert json.loads(capsys.readouterr().out)["runs"][0]["config"]["hyper"]["lr"] == rate
+
+
+def test_a_winner_on_features_is_for_the_runs_with_their_encoder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_backbone.py").write_text("from torch import nn\n\n\ndef small():\n    return nn.Flatten()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plain = preset("split-digits", "class", "task", "er")
+    save_winner(Path("runs/hyper.yaml"), "split-digits --encoder my_backbone:small", "class", "er", {"lr": 0.0321})
+    assert preset("split-digits", "class", "task", "er") == plain
+    assert preset("split-digits?blurry=0.1", "class", "task", "er", "my_backbone:small") == {"lr": 0.0321}
+    how = {"scenario": "class", "encoder": "my_backbone:small"}
+    config = RunConfig.resolve("split-digits", "er", 0, part="tune", **how)
+    assert config.hyper["lr"] == 0.0321
+    assert config.sources["lr"] == "runs/hyper.yaml (split-digits --encoder my_backbone:small, class)"
+    assert config.command.endswith("--encoder my_backbone:small")
 
 
 def test_a_grid_is_resumed_and_not_computed_again(
