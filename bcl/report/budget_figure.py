@@ -8,11 +8,12 @@ from typing import Any
 from matplotlib.ticker import NullLocator
 
 from bcl.report.budget import MEBIBYTE, budget
+from bcl.report import legends
 from bcl.report.chart import Chart
 from bcl.report.study import Group, Row
-from bcl.report.style import INK, colour, figure_style, line_style, marker
+from bcl.report.style import colour, figure_style, line_style, marker
 
-WIDE, TALL = 7.6, 3.4
+ACROSS, TALL = 3.3, 3.4  # inches: each panel's width, and the least height of the whole
 AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     "passes": ("passes per arriving sample", lambda value: value),
     "stored_bytes": ("kept beside the network, MiB", lambda value: value / MEBIBYTE),
@@ -38,13 +39,14 @@ def draw(group: Group) -> Chart | None:
     found = points(group, "passes")
     if sum(len(rows) for rows in found.values()) < 2:
         return None
-    figure = Chart([rows[0][1] for rows in found.values()], list(found), figsize=(WIDE, TALL))
-    left, gap, right = 0.62, 0.35, 1.5
-    width = (WIDE - left - gap - right) / 2
+    right, needed = legends.room_beside(list(found))
+    left, gap = 0.62, 0.35
+    wide, tall = left + 2 * ACROSS + gap + right, max(TALL, needed)
+    figure = Chart([rows[0][1] for rows in found.values()], list(found), figsize=(wide, tall))
     for number, axis in enumerate(AXES):
-        place = ((left + number * (width + gap)) / WIDE, 0.5 / TALL, width / WIDE, (TALL - 0.62) / TALL)
+        place = ((left + number * (ACROSS + gap)) / wide, 0.5 / tall, ACROSS / wide, (tall - 0.62) / tall)
         axes = figure.add_axes(place)
-        _panel(axes, group, axis, legend=number == 1)
+        _panel(axes, group, axis)
         if number == 0:
             axes.set_ylabel("ACC, %")
         else:
@@ -52,11 +54,12 @@ def draw(group: Group) -> Chart | None:
     low, high = (f(axes.get_ylim()[i] for axes in figure.axes) for i, f in ((0, min), (1, max)))
     for axes in figure.axes:
         axes.set_ylim(low, high)
+    legends.beside(figure, figure.rows, *figure.axes[0].get_legend_handles_labels())
     figure.set_label(f"Final accuracy against passes and bytes on {group.name}")
     return figure
 
 
-def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
+def _panel(axes: Any, group: Group, axis: str) -> None:
     for name, rows in points(group, axis).items():
         axes.errorbar(
             [at for at, _ in rows],
@@ -77,5 +80,3 @@ def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     axes.set_xlabel(AXES[axis][0])
     axes.grid(axis="x", visible=False)
-    if legend:
-        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=1.6)

@@ -134,13 +134,13 @@ def _suite_lead(study: Study, runs: Sequence[Result]) -> str:
 def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
     """What the page shows of one group."""
     scenario = f"{group.scenario}-incremental"
-    named = study.is_suite and group.name != group.benchmark
+    named = study.is_suite and group.name not in (group.benchmark, f"{group.benchmark} · {group.scenario}")
     common, configurations = _configurations(group.measured)
     drawn = figures_of(group, study.axis)
     return {
         "id": f"section-{number + 1}",
         "name": group.name,
-        "heading": group.name if study.is_suite else group.benchmark,
+        "heading": group.name if named else group.benchmark,
         "about": f"{group.benchmark}, {scenario}" if named else scenario,
         "finding": _finding(group),
         "part": number,
