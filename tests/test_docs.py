@@ -30,7 +30,6 @@ MINUTES = "it takes minutes; tests/studies and tests/schedule run small suites i
 NOT_RUN = {
     "make demo": f"{OWN_ENVIRONMENT}; tests/cli/test_cli.py runs bcl demo",
     "make test": OWN_ENVIRONMENT,
-    "make coverage": OWN_ENVIRONMENT,
     "make site": f"{OWN_ENVIRONMENT}; tests/test_site.py builds the site",
     ".venv/bin/pytest tests/data -x": "it is a part of these tests",
     "pre-commit install": "it changes the repository",

@@ -187,8 +187,11 @@ def test_curves_of_one_method_have_a_shade_each(tmp_path: Path, make_suite) -> N
 
 def test_the_command_writes_every_table_in_every_format(capsys: pytest.CaptureFixture[str], table_store: Path) -> None:
     root = table_store
-    assert main(["report", str(root)]) == 0
-    capsys.readouterr()
+    assert main(["report", str(root), "--figures", str(root / "figures")]) == 0
+    drawn = ("accuracy", "over-time", "matrices", "each-task")
+    written = {root / "figures" / f"split-cifar100-{name}.{kind}" for name in drawn for kind in ("svg", "pdf")}
+    assert {Path(line) for line in capsys.readouterr().out.splitlines()} == written
+    assert all(path.stat().st_size > 1000 for path in written)
     names = {path.name for path in (root / "tables").iterdir()}
     assert names == {
         f"{name}.{kind}" for name in ("results", "over-time", "time", "seeds") for kind in ("tex", "md", "csv")
