@@ -3,9 +3,9 @@
 python bench/mutants.py --count 150 --seed 0            # a sample of all rooms below
 python bench/mutants.py --files bcl/memory/ring.py      # all mutants of one file
 
-Prints every mutant and whether it survives: a line that can change without a test failing. The work is done in a copy of the
-repository; nothing here is edited. A mutant counts as killed when a test fails, or when the tests take far longer than
-they do on the unchanged code.
+Prints every mutant and whether it survives: a line that can change without a test failing. The work is done in a copy
+of the repository; nothing here is edited. A mutant counts as noticed when a test fails, or when the tests take far
+longer than they do on the unchanged code.
 """
 
 from __future__ import annotations

@@ -102,7 +102,9 @@ def check_names(names: list[str] | None, known: list[str] | None, who: str) -> N
             "unseen at fit time": sorted({*names} - {*known}),
             "seen at fit time, yet now missing": sorted({*known} - {*names}),
         }
-        listed = [f"{title}: {', '.join(found[:5])}{', ...' * (len(found) > 5)}" for title, found in parts.items() if found]
+        listed = [
+            f"{title}: {', '.join(found[:5])}{', ...' * (len(found) > 5)}" for title, found in parts.items() if found
+        ]
         what = "; ".join(listed) or "they must be in the same order as they were in fit"
         raise InputError(f"The feature names should match those that were passed during fit ({what})")
 

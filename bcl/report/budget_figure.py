@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.ticker import NullLocator
 
-from bcl.report.budget import MEBIBYTE, budget
 from bcl.report import legends
+from bcl.report.budget import MEBIBYTE, budget
 from bcl.report.chart import Chart
 from bcl.report.study import Group, Row
 from bcl.report.style import colour, figure_style, line_style, marker

@@ -59,8 +59,7 @@ def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Seque
 
 
 def _part(line: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
-    """The part of the table in which a line stands. Scenarios are no rivals: unless the suite's file names the part, each
-    has its own."""
+    """Where in the table a line stands. Scenarios are no rivals: each has its part, unless the file names it."""
     alike = {other["scenario"] for other in lines if other["group"] == line["group"]}
     apart = len(alike) > 1 and line["group"] == line["benchmark"]
     return f"{line['group']} · {line['scenario']}" if apart else str(line["group"])

@@ -165,7 +165,9 @@ def _name_ends(figure: Chart, axes: Any, ends: list[tuple[float, Row]]) -> None:
         path = ([start, right + 0.4 * LEADER * inch, right + 0.8 * LEADER * inch], [value, place, place])
         (leader,) = axes.plot(*path, color=colour(row), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
         place_x = right + LEADER * inch
-        name = axes.text(place_x, place, shortened(row.label, 24), va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+        name = axes.text(
+            place_x, place, shortened(row.label, 24), va="center_baseline", fontsize=8.5, color=INK, clip_on=False
+        )
         figure.mark(row, leader, name)
     axes.set_xlim(right=right)
     axes.set_ylim(low, high)

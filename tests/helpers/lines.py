@@ -1,7 +1,7 @@
 """Which lines of the package no test reaches.
 
-Every statement of the package gets a neighbour that notes, in a byte of its own, that it is reached: two or three per
-cent of the tests' time, where a tracer takes forty. `at_start/sitecustomize.py` does the noting, in all processes.
+Every statement of the package gets a neighbour that notes, in a byte of its own, that it is reached. That takes a few
+per cent of the time of tests, where a tracer takes forty. `at_start/sitecustomize.py` loads them, in all processes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ def prepare(package: Path, where: Path) -> list[File]:
     total = 0
     for path in sorted(package.rglob("*.py")):
         tree = ast.parse(path.read_bytes())
-        files.append(File(path, total, list(_note_statements(tree, total))))
-        total += len(files[-1].lines)
+        lines = list(_note_statements(tree, total))
+        files.append(File(path, total, lines))
+        total += len(lines)
         code = compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
         (where / str(path).replace(os.sep, "+")).write_bytes(marshal.dumps(code))
-    (where / "seen").write_bytes(bytes(max(total, 1)))
+    (where / "seen").write_bytes(bytes(total))
     return files
 
 
@@ -46,20 +47,17 @@ def begin(where: Path) -> None:
     runpy.run_path(str(AT_START / "sitecustomize.py"))
 
 
-def report(files: list[File], where: Path, root: Path) -> list[str]:
-    """A line per file with what is missing, those with most of it first, then the total."""
+def report(files: list[File], where: Path, root: Path) -> tuple[str, list[str]]:
+    """The total, and a line for each file with what is missing, those with most of it first."""
     seen = (where / "seen").read_bytes()
-    rows, total, reached = [], 0, 0
+    found = []
     for file in files:
         mine = seen[file.first : file.first + len(file.lines)]
-        total, reached = total + len(mine), reached + sum(mine)
-        missing = len(mine) - sum(mine)
-        if missing:
-            name = file.path.relative_to(root).as_posix()
-            share = 100 * sum(mine) / len(mine)
-            ranges = ", ".join(_ranges(file.lines, mine))
-            rows.append((-missing, f"{name}: {missing} of {len(mine)} statements ({share:.0f} % reached): {ranges}"))
-    return [*(row for _, row in sorted(rows)), f"{100 * reached / total:.1f} % of {total} statements of {files[0].path.parent.name}/ reached"]
+        if missing := mine.count(0):
+            name, ranges = file.path.relative_to(root).as_posix(), ", ".join(_ranges(file.lines, mine))
+            found.append((-missing, f"{name}: {missing} of {len(mine)} statements: {ranges}"))
+    total = f"{100 * seen.count(1) / len(seen):.1f} % of {len(seen):,} statements are reached"
+    return total, [line for _, line in sorted(found)]
 
 
 def _ranges(lines: list[int], seen: bytes) -> Iterator[str]:
@@ -75,7 +73,7 @@ def _ranges(lines: list[int], seen: bytes) -> Iterator[str]:
 
 
 def _note_statements(node: ast.AST, number: int) -> Iterator[int]:
-    """Puts a note before every statement that a test could reach; gives their lines. What Triton compiles is not run."""
+    """Puts a note before every statement that a test could reach, and gives their lines."""
     for field in ("body", "handlers", "orelse", "finalbody", "cases"):
         inner = getattr(node, field, None)
         if not isinstance(inner, list):
@@ -87,7 +85,7 @@ def _note_statements(node: ast.AST, number: int) -> Iterator[int]:
                 noted.append(_note(statement, number))
                 number += 1
             noted.append(statement)
-            if not _is_kernel(statement):
+            if not _is_compiled(statement):
                 for line in _note_statements(statement, number):
                     yield line
                     number += 1
@@ -107,7 +105,8 @@ def _is_counted(statement: ast.stmt) -> bool:
     return not (alone or future or isinstance(statement, NOT_COUNTED))
 
 
-def _is_kernel(statement: ast.AST) -> bool:
-    names = [ast.unparse(one) for one in getattr(statement, "decorator_list", ())]
-    types = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
-    return types or any("jit" in name for name in names)
+def _is_compiled(statement: ast.AST) -> bool:
+    """What Triton reads, and what type checkers read: Python does not run it."""
+    decorators = [ast.unparse(one) for one in getattr(statement, "decorator_list", ())]
+    for_types = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+    return for_types or any(one.startswith("triton.jit") for one in decorators)

@@ -1,4 +1,4 @@
-"""Python imports this first in every process of a test run that counts lines, the commands that tests start included."""
+"""Python imports this first in every process of a test run that counts lines, also in the commands that tests start."""
 
 import builtins
 import marshal
@@ -10,8 +10,8 @@ WHERE = os.environ.get("BCL_COUNTED_LINES", "")  # what tests/helpers/lines.py h
 
 
 def count() -> None:
-    """Modules that were prepared are loaded from there. Their statements write into one file, which all processes share:
-    nothing is merged afterwards, and a process that is killed has told what it did."""
+    """Modules that were prepared are loaded from there. Their statements write into one file, which all processes
+    share: nothing is merged afterwards, and a process that is killed has told what it did."""
     with open(os.path.join(WHERE, "seen"), "r+b") as file:
         builtins.lines_seen = mmap.mmap(file.fileno(), 0)
     plain = SourceFileLoader.get_code
