@@ -112,14 +112,16 @@ def _change(node: ast.expr) -> None:
 
 
 def tests_of(path: Path) -> list[str]:
-    """The files of tests that should notice, those that speak of the module first: most mutants end there."""
+    """The files of tests that should notice, those that speak of the module first: most mutants end there. Of the many
+    tests of learners, no others but those of the equations."""
     name = path.relative_to(ROOT).as_posix()
     places = next(tests for start, tests in TESTS.items() if name.startswith(start)).split()
     files = [file for place in places for file in (sorted((ROOT / place).rglob("test_*.py")) or [ROOT / place])]
     wanted = dict.fromkeys(file for file in files if not file.stem.startswith(SLOW))
     words = {path.stem, path.stem.replace("_", "-"), path.stem.title().replace("_", "")}
-    ordered = sorted(wanted, key=lambda file: not any(word in file.read_text(encoding="utf-8") for word in words))
-    return [str(file.relative_to(ROOT)) for file in ordered]
+    near = [file for file in wanted if any(word in file.read_text(encoding="utf-8") for word in words)]
+    far = [ROOT / place for place in EQUATIONS.split()] if name.startswith("bcl/learners/") else list(wanted)
+    return [str(file.relative_to(ROOT)) for file in dict.fromkeys([*near, *far])]
 
 
 def passes(copy: Path, tests: list[str], limit: float) -> tuple[bool, float]:
