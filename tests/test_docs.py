@@ -170,7 +170,9 @@ def frozen_backbones(said: dict[str, str], directory: Path) -> None:
     assert all(name in by_command["run"] for name in ("ncm", "slda", "ranpac", "er"))
     assert "shrinkage" in by_command["tune"]
     runs = [json.loads(path.read_text()) for path in (directory / "runs" / "encoded").glob("*/result.json")]
-    assert {(run["method"], run["config"]["encoder"]) for run in runs} == {(m, "backbones:small") for m in ("er", "slda")}
+    assert {(run["method"], run["config"]["encoder"]) for run in runs} == {
+        (m, "backbones:small") for m in ("er", "slda")
+    }
     assert all(run["acc"] > 75 for run in runs)
     features = list((directory / "cache" / "features").glob("*.npy"))
     assert len(features) == 2, "of the two splits, for four runs"
