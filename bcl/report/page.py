@@ -146,19 +146,21 @@ def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
         "part": number,
         "caution": caution(group.rows),
         "several_seeds": any(len(row.runs) > 1 for row in group.rows),
-        "figures": {name: _figure(figure) for name, figure in drawn.items()},
+        "figures": {name: _figure(figure, group) for name, figure in drawn.items()},
         "legend": _legend(drawn),
         "few": len(group.measured) <= FEW,
-        "budget": _figure(spent)["svg"] if (spent := budget_figure.draw(group)) else "",
+        "budget": _figure(spent, group)
+        if (spent := budget_figure.draw(group, next(iter(drawn.values()), None)))
+        else None,
         "common": common,
         "configurations": configurations,
         "commands": _distinct(run.get("command") for row in group.rows for run in row.found),
     }
 
 
-def _figure(chart: Chart) -> dict[str, Any]:
+def _figure(chart: Chart, group: Group) -> dict[str, Any]:
     """The drawing in the page's colours, and what its points say."""
-    drawing = themed(as_svg(chart), {colour(row) for row in chart.rows})
+    drawing = themed(as_svg(chart), {colour(row) for row in group.rows})
     hints = json.dumps(chart.hints(), separators=(",", ":"), ensure_ascii=False)
     for letter, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("'", "&#39;")):  # between single quotes
         hints = hints.replace(letter, safe)
