@@ -69,6 +69,8 @@ def _places(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Raise | ast.Import | ast.ImportFrom | ast.JoinedStr):
             continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: it says what holds anyway
+            continue
         if isinstance(node, ast.AnnAssign | ast.FunctionDef | ast.arg):
             _forget_types(node)
         if isinstance(node, ast.expr) and _can_change(node):
