@@ -3,17 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint coverage site wheel clean
+.PHONY: demo test lint site wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/bcl demo
 
 test: $(VENV)/.ready-for-tests lint
-	$(BIN)/pytest -n 2 --dist worksteal
-
-coverage: $(VENV)/.ready-for-tests
-	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	$(BIN)/pytest -n 2 --dist worksteal --cov=bcl --cov-report=term-missing:skip-covered
+	$(BIN)/pytest -n 2 --dist worksteal --coverage
 
 site: $(VENV)/.ready-for-site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -42,4 +38,4 @@ $(VENV)/.ready-for-site: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage build dist site *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage.txt build dist site *.egg-info

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from commands import Step, run, steps, unfenced
 
 from bcl.cli import catalogue
@@ -30,7 +31,6 @@ MINUTES = "it takes minutes; tests/studies and tests/schedule run small suites i
 NOT_RUN = {
     "make demo": f"{OWN_ENVIRONMENT}; tests/cli/test_cli.py runs bcl demo",
     "make test": OWN_ENVIRONMENT,
-    "make coverage": OWN_ENVIRONMENT,
     "make site": f"{OWN_ENVIRONMENT}; tests/test_site.py builds the site",
     ".venv/bin/pytest tests/data -x": "it is a part of these tests",
     "pre-commit install": "it changes the repository",
@@ -159,6 +159,39 @@ def any_stream(said: dict[str, str], _: Path) -> None:
     assert tasks == "torch.Size([1, 5])\n"
 
 
+def text(said: dict[str, str], directory: Path) -> None:
+    found = as_shown("docs/text.md", said["python stream_of_text.py"])
+    assert found["er"] > found["finetune"] + 20
+
+
+def frozen_backbones(said: dict[str, str], directory: Path) -> None:
+    found = as_shown("docs/frozen-backbones.md", said["python encoded.py"])
+    assert found["ranpac"] > found["finetune"] + 20
+    by_command = {name.split()[1]: text for name, text in said.items() if re.match("bcl (?!.*--encoder)", name)}
+    assert all(name in by_command["run"] for name in ("ncm", "slda", "ranpac", "er"))
+    assert "shrinkage" in by_command["tune"]
+    runs = [json.loads(path.read_text()) for path in (directory / "runs" / "encoded").glob("*/result.json")]
+    assert {(run["method"], run["config"]["encoder"]) for run in runs} == {
+        (m, "backbones:small") for m in ("er", "slda")
+    }
+    assert all(run["acc"] > 75 for run in runs)
+    features = list((directory / "cache" / "features").glob("*.npy"))
+    assert len(features) == 2, "of the two splits, for four runs and for tuning"
+    chosen = yaml.safe_load((directory / "runs" / "hyper.yaml").read_text(encoding="utf-8"))
+    assert set(chosen["split-digits --encoder backbones:small"]["class"]["er"]) == {"lr"}
+
+
+def as_shown(page: str, said: str) -> dict[str, float]:
+    """`name 12.3 %` by name, as printed; near to what the page shows, for another processor rounds otherwise."""
+    (shown, *_) = re.findall(r"```text\n(.*?)```", text_of(page), re.DOTALL)
+    pattern = re.compile(r"^([\w+-]+) +(\d+\.\d) %", re.MULTILINE)
+    found, printed = ({name: float(value) for name, value in pattern.findall(one)} for one in (said, shown))
+    assert said.splitlines()[0] == shown.splitlines()[0]
+    assert found.keys() == printed.keys()
+    assert all(abs(found[name] - value) < 8 for name, value in printed.items()), f"{page} shows other figures: {found}"
+    return found
+
+
 CHECKS: dict[str, Callable[[dict[str, str], Path], None]] = {
     "docs/any-stream.md": any_stream,
     "README.md": readme,
@@ -166,6 +199,8 @@ CHECKS: dict[str, Callable[[dict[str, str], Path], None]] = {
     "docs/own-data.md": own_data,
     "docs/own-network.md": own_network,
     "docs/own-method.md": own_method,
+    "docs/text.md": text,
+    "docs/frozen-backbones.md": frozen_backbones,
 }
 
 
@@ -183,6 +218,17 @@ def test_commands_stand_in_fences(page: str) -> None:
 def test_what_is_not_run_is_still_there() -> None:
     shown = {name for page in PAGES for _, name, _ in steps(text_of(page))}
     assert {*NOT_RUN, *FEWER} <= shown, "not shown by any page"
+
+
+def test_networks_of_other_packages_are_named_as_they_are() -> None:
+    """The block is not run, for it fetches weights; but its names must exist where the packages are there."""
+    assert pytest.importorskip("timm").create_model
+    assert pytest.importorskip("transformers").AutoModel
+
+
+def test_the_service_is_started_as_the_page_says() -> None:
+    start = next(name for _, name, _ in steps(text_of("docs/service.md")) if "uvicorn" in name)
+    assert start in (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
 
 
 def test_the_notebook_runs_and_keeps_no_path(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,17 +98,15 @@ def check_names(names: list[str] | None, known: list[str] | None, who: str) -> N
     elif known is None:
         warnings.warn(f"X has feature names, but {who} was fitted without feature names", stacklevel=4)
     else:
-        text = "The feature names should match those that were passed during fit.\n"
         parts = {
-            "Feature names unseen at fit time:\n": sorted({*names} - {*known}),
-            "Feature names seen at fit time, yet now missing:\n": sorted({*known} - {*names}),
+            "unseen at fit time": sorted({*names} - {*known}),
+            "seen at fit time, yet now missing": sorted({*known} - {*names}),
         }
-        for title, listed in parts.items():
-            if listed:
-                text += title + "".join(f"- {name}\n" for name in listed[:5]) + ("- ...\n" if len(listed) > 5 else "")
-        if not any(parts.values()):
-            text += "Feature names must be in the same order as they were in fit.\n"
-        raise InputError(text)
+        listed = [
+            f"{title}: {', '.join(found[:5])}{', ...' * (len(found) > 5)}" for title, found in parts.items() if found
+        ]
+        what = "; ".join(listed) or "they must be in the same order as they were in fit"
+        raise InputError(f"The feature names should match those that were passed during fit ({what})")
 
 
 def sklearn(name: str, otherwise: Any) -> Any:

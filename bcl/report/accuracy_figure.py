@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bcl.report.chart import Chart
-from bcl.report.formatting import mean_std
+from bcl.report.formatting import mean_std, shortened
 from bcl.report.study import Row
 from bcl.report.style import INK, MUTED, colour, figure_style
 
@@ -31,7 +31,7 @@ def draw(found: Sequence[Row]) -> Chart:
     places = [line + 0.35 * row.is_upper_bound for line, row in enumerate(rows)]
     for place, row in zip(places, rows, strict=True):
         _draw_row(figure, axes, place, row)
-    axes.set_yticks(places, [_short(row.label) for row in rows])
+    axes.set_yticks(places, [shortened(row.label, 28) for row in rows])
     for row, label in zip(rows, axes.get_yticklabels(), strict=True):
         figure.mark(row, label)
     axes.tick_params(axis="y", labelcolor=INK, labelsize=8.5)
@@ -85,7 +85,3 @@ def _limits(rows: Sequence[Row]) -> tuple[float, float]:
     values = [value for row in rows for value in row.accuracies.values()]
     low, high = 5 * np.floor((min(values) - 1.5) / 5), 5 * np.ceil((max(values) + 1.5) / 5)
     return max(0.0, float(low)) - 0.5, min(100.0, float(high)) + 0.5
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 30 else label[:29] + "…"

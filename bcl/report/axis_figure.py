@@ -6,12 +6,13 @@ from typing import Any
 
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from bcl.report import legends
 from bcl.report.chart import Chart
 from bcl.report.formatting import mean_std
 from bcl.report.study import Group, Row
-from bcl.report.style import INK, MUTED, colour, figure_style, line_style, marker
+from bcl.report.style import MUTED, colour, figure_style, line_style, marker
 
-WIDE, TALL = 6.6, 3.7
+ACROSS, TALL = 4.9, 3.7  # inches: the axes' width, and the least height of the whole
 WORDS = {
     "memory": "memory slots per task",
     "memory_total": "memory slots in all",
@@ -35,8 +36,10 @@ def draw(group: Group, axis: str) -> Chart | None:
     found = curves(group)
     if not found:
         return None
-    figure = Chart([rows[0] for rows in found.values()], list(found), figsize=(WIDE, TALL))
-    axes = figure.add_axes((0.62 / WIDE, 0.5 / TALL, (WIDE - 2.1) / WIDE, (TALL - 0.62) / TALL))
+    right, needed = legends.room_beside(list(found))
+    wide, tall = 0.62 + ACROSS + right, max(TALL, needed)
+    figure = Chart([rows[0] for rows in found.values()], list(found), figsize=(wide, tall))
+    axes = figure.add_axes((0.62 / wide, 0.5 / tall, ACROSS / wide, (tall - 0.62) / tall))
     for label, rows in found.items():
         _curve(figure, axes, label, rows, axis)
     ticks = sorted({row.at for rows in found.values() for row in rows})
@@ -47,9 +50,7 @@ def draw(group: Group, axis: str) -> Chart | None:
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel(WORDS.get(axis, axis.replace("_", " ")))
     axes.set_ylabel("ACC, %")
-    legend = axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=2.2)
-    for row, text in zip(figure.rows, legend.get_texts(), strict=True):
-        figure.mark(row, text)
+    legends.beside(figure, figure.rows, *axes.get_legend_handles_labels())
     axes.grid(axis="x", visible=False)
     figure.set_label(f"Final accuracy against {WORDS.get(axis, axis)} on {group.name}")
     return figure

@@ -7,16 +7,19 @@ from typing import Any
 
 from matplotlib.ticker import NullLocator
 
+from bcl.report import legends
 from bcl.report.budget import MEBIBYTE, budget
 from bcl.report.chart import Chart
+from bcl.report.formatting import mean_std
 from bcl.report.study import Group, Row
-from bcl.report.style import INK, colour, figure_style, line_style, marker
+from bcl.report.style import colour, figure_style, line_style, marker
 
-WIDE, TALL = 7.6, 3.4
+ACROSS, TALL = 3.3, 3.4  # inches: each panel's width, and the least height of the whole
 AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     "passes": ("passes per arriving sample", lambda value: value),
     "stored_bytes": ("kept beside the network, MiB", lambda value: value / MEBIBYTE),
 }
+UNITS = {"passes": "passes", "stored_bytes": "MiB"}
 
 
 def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
@@ -33,18 +36,20 @@ def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
 
 
 @figure_style()
-def draw(group: Group) -> Chart | None:
-    """Two panels; None where fewer than two rows say what they cost."""
+def draw(group: Group, like: Chart | None = None) -> Chart | None:
+    """Two panels; None where fewer than two rows say what they cost. Rows are counted as in the figure `like`."""
     found = points(group, "passes")
     if sum(len(rows) for rows in found.values()) < 2:
         return None
-    figure = Chart([rows[0][1] for rows in found.values()], list(found), figsize=(WIDE, TALL))
-    left, gap, right = 0.62, 0.35, 1.5
-    width = (WIDE - left - gap - right) / 2
+    right, needed = legends.room_beside(list(found))
+    left, gap = 0.62, 0.35
+    wide, tall = left + 2 * ACROSS + gap + right, max(TALL, needed)
+    rows, names = (like.rows, like.names) if like else (group.measured, [])
+    figure = Chart(rows, names, figsize=(wide, tall))
     for number, axis in enumerate(AXES):
-        place = ((left + number * (width + gap)) / WIDE, 0.5 / TALL, width / WIDE, (TALL - 0.62) / TALL)
+        place = ((left + number * (ACROSS + gap)) / wide, 0.5 / tall, ACROSS / wide, (tall - 0.62) / tall)
         axes = figure.add_axes(place)
-        _panel(axes, group, axis, legend=number == 1)
+        _panel(figure, axes, group, axis)
         if number == 0:
             axes.set_ylabel("ACC, %")
         else:
@@ -52,24 +57,33 @@ def draw(group: Group) -> Chart | None:
     low, high = (f(axes.get_ylim()[i] for axes in figure.axes) for i, f in ((0, min), (1, max)))
     for axes in figure.axes:
         axes.set_ylim(low, high)
+    firsts = [rows[0][1] for rows in found.values()]
+    legends.beside(figure, firsts, *figure.axes[0].get_legend_handles_labels())
     figure.set_label(f"Final accuracy against passes and bytes on {group.name}")
     return figure
 
 
-def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
+def _panel(figure: Chart, axes: Any, group: Group, axis: str) -> None:
     for name, rows in points(group, axis).items():
-        axes.errorbar(
-            [at for at, _ in rows],
-            [row.mean() for _, row in rows],
-            yerr=[(row.measure("acc") or {"std": 0.0})["std"] for _, row in rows],
-            label=name,
-            color=colour(rows[0][1]),
-            linestyle=line_style(rows[0][1]) if axis == "passes" else "none",
-            marker=marker(rows[0][1]),
-            markersize=4.5,
-            capsize=2.5,
-            elinewidth=1.0,
-        )
+        first = rows[0][1]
+        if axis == "passes" and len(rows) > 1:
+            curve = [at for at, _ in rows], [row.mean() for _, row in rows]
+            figure.mark(first, *axes.plot(*curve, color=colour(first), linestyle=line_style(first)))
+        for at, row in rows:
+            acc = row.measure("acc") or {"mean": row.mean(), "std": 0.0}
+            point, caps, bars = axes.errorbar(
+                [at],
+                [acc["mean"]],
+                yerr=[acc["std"]],
+                label=name if row is first else None,
+                color=colour(first),
+                marker=marker(first),
+                markersize=4.5,
+                capsize=2.5,
+                elinewidth=1.0,
+            )
+            figure.mark(row, point, *caps, *bars)
+            figure.say(axes, row, at, acc["mean"], f"{at:.3g} {UNITS[axis]}: {mean_std(acc, len(row.runs))} %")
     values = [at for rows in points(group, axis).values() for at, _ in rows]
     if values and max(values) / min(values) > 3:
         axes.set_xscale("log", base=2 if axis == "passes" else 10)
@@ -77,5 +91,3 @@ def _panel(axes: Any, group: Group, axis: str, legend: bool) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     axes.set_xlabel(AXES[axis][0])
     axes.grid(axis="x", visible=False)
-    if legend:
-        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), labelcolor=INK, handlelength=1.6)

@@ -13,7 +13,8 @@ from bcl.report.study import Row
 
 
 class Chart(Figure):
-    """Rows go by their place in `rows`; every figure of a group counts alike."""
+    """Rows go by their place in `rows`; every figure of a group counts alike. A row that is a point of a curve goes by
+    the curve's place in `names`."""
 
     def __init__(self, rows: Sequence[Row], names: Sequence[str] = (), **options: Any):
         super().__init__(**options)
@@ -23,12 +24,20 @@ class Chart(Figure):
 
     def mark(self, row: Row, *artists: Any, band: bool = False) -> None:
         """These artists are of this row; a band is shown on demand."""
-        for artist in artists:
-            artist.set_gid(f"{'band' if band else 'row'}-{self.rows.index(row)}")
+        number = self._number(row)
+        for artist in artists if number is not None else ():
+            artist.set_gid(f"{'band' if band else 'row'}-{number}")
 
     def say(self, axes: Any, row: Row, x: float, y: float, text: str) -> None:
         """What the pointer is told at this point."""
-        self._said.append((axes, self.rows.index(row), x, y, text))
+        if (number := self._number(row)) is not None:
+            self._said.append((axes, number, x, y, text))
+
+    def _number(self, row: Row) -> int | None:
+        if row in self.rows:
+            return self.rows.index(row)
+        curve = row.label.split(" (")[0]
+        return self.names.index(curve) if curve in self.names else None
 
     def hints(self) -> list[list[Any]]:
         """[row, from the left, from the top, text]: shares of the figure's width and height."""

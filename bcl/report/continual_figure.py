@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from bcl.report import legends
 from bcl.report.accuracy_figure import WIDTH
 from bcl.report.chart import Chart
 from bcl.report.continual import is_measured
@@ -23,10 +24,12 @@ def draw(found: Sequence[Row]) -> Chart | None:
     curves = [(row, *_curve(row)) for row in found if is_measured(row)]
     if not curves:
         return None
-    figure = Chart(found, figsize=(2 * WIDTH, 3.1))
-    axes = figure.add_axes((0.055, 0.15, 0.93, 0.72))
+    rows, wide = [row for row, *_ in curves], 2 * WIDTH
+    tall = 2.85 + legends.height_above(rows, wide)
+    figure = Chart(found, figsize=(wide, tall))
+    axes = figure.add_axes((0.055, 0.46 / tall, 0.93, 2.3 / tall))
     for row, steps, mean, _ in curves:
-        (line,) = axes.plot(steps, mean, color=colour(row), linestyle=line_style(row), linewidth=1.2, label=row.label)
+        (line,) = axes.plot(steps, mean, color=colour(row), linestyle=line_style(row), linewidth=1.2)
         figure.mark(row, line)
         for i in range(0, len(steps), -(-len(steps) // HINTS)):
             figure.say(axes, row, steps[i], mean[i], f"after step {steps[i]}: {mean[i]:.1f} %")
@@ -37,7 +40,7 @@ def draw(found: Sequence[Row]) -> Chart | None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel("mini-batches so far")
     axes.set_ylabel("accuracy on tasks seen, %")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.2, handlelength=1.8)
+    legends.above(figure, rows, axes.lines[: len(rows)])
     figure.set_label("Mean accuracy on the tasks seen so far, within tasks too, by method; dotted: where a task ends")
     return figure
 

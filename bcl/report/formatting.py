@@ -63,3 +63,11 @@ def count(number: int, noun: str) -> str:
     ('1 seed', '3 seeds')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shortened(text: str, longest: int) -> str:
+    """
+    >>> shortened("bcl-dual-mir", 12), shortened("bcl-dual-mir", 8)
+    ('bcl-dual-mir', 'bcl-dua…')
+    """
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -134,31 +134,33 @@ def _suite_lead(study: Study, runs: Sequence[Result]) -> str:
 def _section(number: int, group: Group, study: Study) -> dict[str, Any]:
     """What the page shows of one group."""
     scenario = f"{group.scenario}-incremental"
-    named = study.is_suite and group.name != group.benchmark
+    named = study.is_suite and group.name not in (group.benchmark, f"{group.benchmark} · {group.scenario}")
     common, configurations = _configurations(group.measured)
     drawn = figures_of(group, study.axis)
     return {
         "id": f"section-{number + 1}",
         "name": group.name,
-        "heading": group.name if study.is_suite else group.benchmark,
+        "heading": group.name if named else group.benchmark,
         "about": f"{group.benchmark}, {scenario}" if named else scenario,
         "finding": _finding(group),
         "part": number,
         "caution": caution(group.rows),
         "several_seeds": any(len(row.runs) > 1 for row in group.rows),
-        "figures": {name: _figure(figure) for name, figure in drawn.items()},
+        "figures": {name: _figure(figure, group) for name, figure in drawn.items()},
         "legend": _legend(drawn),
         "few": len(group.measured) <= FEW,
-        "budget": _figure(spent)["svg"] if (spent := budget_figure.draw(group)) else "",
+        "budget": _figure(spent, group)
+        if (spent := budget_figure.draw(group, next(iter(drawn.values()), None)))
+        else None,
         "common": common,
         "configurations": configurations,
         "commands": _distinct(run.get("command") for row in group.rows for run in row.found),
     }
 
 
-def _figure(chart: Chart) -> dict[str, Any]:
+def _figure(chart: Chart, group: Group) -> dict[str, Any]:
     """The drawing in the page's colours, and what its points say."""
-    drawing = themed(as_svg(chart), {colour(row) for row in chart.rows})
+    drawing = themed(as_svg(chart), {colour(row) for row in group.rows})
     hints = json.dumps(chart.hints(), separators=(",", ":"), ensure_ascii=False)
     for letter, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("'", "&#39;")):  # between single quotes
         hints = hints.replace(letter, safe)

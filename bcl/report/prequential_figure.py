@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from bcl.report import legends
 from bcl.report.accuracy_figure import WIDTH
 from bcl.report.chart import Chart
 from bcl.report.study import Row
@@ -22,17 +23,19 @@ def draw(found: Sequence[Row]) -> Chart | None:
     curves = [(row, *curve) for row in found if (curve := _curve(row)) is not None]
     if not curves:
         return None
-    figure = Chart(found, figsize=(2 * WIDTH, 3.1))
-    axes = figure.add_axes((0.055, 0.15, 0.93, 0.72))
+    rows, wide = [row for row, *_ in curves], 2 * WIDTH
+    tall = 2.85 + legends.height_above(rows, wide)
+    figure = Chart(found, figsize=(wide, tall))
+    axes = figure.add_axes((0.055, 0.46 / tall, 0.93, 2.3 / tall))
     for row, samples, mean in curves:
-        (line,) = axes.plot(samples, mean, color=colour(row), linestyle=line_style(row), label=row.label)
+        (line,) = axes.plot(samples, mean, color=colour(row), linestyle=line_style(row))
         figure.mark(row, line)
     axes.set_xlim(0, max(float(samples[-1]) for _, samples, _ in curves))
     axes.set_ylim(max(0.0, 10 * np.floor((min(float(mean.min()) for *_, mean in curves) - 2) / 10)), 101.5)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel("samples so far")
     axes.set_ylabel("accuracy before learning, %")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, borderaxespad=0.2, handlelength=1.8)
+    legends.above(figure, rows, axes.lines[: len(rows)])
     figure.set_label("Accuracy on every mini-batch before it was learnt, over the stream, by method")
     return figure
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,13 +36,13 @@ def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Seque
     by_group: dict[str, list[dict[str, Any]]] = {}
     labels: dict[str, list[str]] = {}
     for line in record["lines"]:
-        by_group.setdefault(line["group"], []).append(line)
+        by_group.setdefault(_part(line, record["lines"]), []).append(line)
         for id in line["runs"]:
             labels.setdefault(id, []).append(line["label"])
     against = tuple(record["against"])
     groups = []
     for name, lines in by_group.items():
-        rows = _rows(root, lines, runs, figures.get(name, {}), record["axis"], against)
+        rows = _rows(root, lines, runs, figures.get(lines[0]["group"], {}), record["axis"], against)
         groups.append(Group(name, lines[0]["benchmark"], lines[0]["scenario"], rows))
     return Study(
         title=record["title"],
@@ -59,6 +58,13 @@ def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Seque
     )
 
 
+def _part(line: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
+    """Where in the table a line stands. Scenarios are no rivals: each has its part, unless the file names it."""
+    alike = {other["scenario"] for other in lines if other["group"] == line["group"]}
+    apart = len(alike) > 1 and line["group"] == line["benchmark"]
+    return f"{line['group']} · {line['scenario']}" if apart else str(line["group"])
+
+
 def _rows(
     root: Path,
     lines: Sequence[dict[str, Any]],
@@ -71,10 +77,13 @@ def _rows(
     by_label: dict[str, list[dict[str, Any]]] = {}
     for line, settings in zip(lines, given, strict=True):
         by_label.setdefault(line["label"], []).append(settings)
-    index: Counter[str] = Counter()
+    shades: dict[str, list[str]] = {}  # of a method: its rows, or its curves
     rows = []
     for line, settings in zip(lines, given, strict=True):
         label, method = line["label"], line["method"]
+        mine = shades.setdefault(method, [])
+        if not axis or label not in mine:
+            mine.append(label)
         apart = [name for name in settings if any(settings[name] != other.get(name) for other in by_label[label])]
         if apart:
             label += f" ({', '.join(f'{name}={show(name, settings[name])}' for name in apart)})"
@@ -86,7 +95,7 @@ def _rows(
                 method=method,
                 label=label,
                 found=kept,
-                index=index[method],
+                index=mine.index(line["label"]) if axis else len(mine) - 1,
                 left_out=others,
                 seeds=line["seeds"],
                 missing=_missing(root, line),
@@ -95,7 +104,6 @@ def _rows(
                 is_reference=line["label"] in against,
             )
         )
-        index[method] += not axis  # a shade each, save where they are points of one curve
     return tuple(rows)
 
 

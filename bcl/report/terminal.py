@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +14,8 @@ from bcl.report.study import Study
 from bcl.report.tables import PREQUENTIAL, results_sheet
 
 AT_DEFAULTS = "†"
-WHOLE = 14  # letters of a name that fit beside the figures in 80 columns; longer ones are folded where need be
+TERMINAL = 80  # columns that a table may take
+WHOLE = 13  # letters of a name that fit there beside the widest figures; longer ones are folded where need be
 COLUMNS = ("method", "ACC ↑", "FM ↓", "LA ↑", "seeds", "s/run")
 WITH_PREQUENTIAL = (*COLUMNS[:3], PREQUENTIAL, *COLUMNS[4:])  # in place of LA: no more than a terminal is wide
 
@@ -41,6 +42,8 @@ def _table(sheet: Sheet, part: Part) -> Table:
     for style, rows in ((None, part.rows), ("dim", part.bound)):
         for row in rows:
             result.add_row(*map(_text, row), style=style)
+    folded = max(names, default=0) - widest
+    result.pad_edge = Console(width=1000).measure(result).maximum - folded <= TERMINAL  # else it is a little tighter
     return result
 
 

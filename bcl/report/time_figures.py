@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from bcl.report import legends
 from bcl.report.accuracy_figure import WIDTH, height
 from bcl.report.chart import Chart
-from bcl.report.formatting import mean_std
+from bcl.report.formatting import mean_std, shortened
 from bcl.report.study import Row
 from bcl.report.style import INK, LATER, MUTED, colour, figure_style, line_style, marker
 
@@ -62,8 +63,8 @@ def draw_each_task(found: Sequence[Row]) -> Chart:
     tasks = max(row.tasks for row in found)
     columns = min(COLUMNS, tasks)
     rows = -(-tasks // columns)
-    legend_rows = -(-sum(len(row.label) + 7 for row in found) // 150)
-    top, wide, panel = 0.35 + 0.22 * legend_rows, PAGE if columns > 2 else WIDTH, 1.35
+    wide, panel = PAGE if columns > 2 else WIDTH, 1.35
+    top = 0.3 + legends.height_above(found, wide)
     tall = top + rows * panel + (rows - 1) * 0.32 + 0.5
     figure = Chart(found, figsize=(wide, tall))
     margins = {"left": 0.5 / wide, "right": 1 - 0.12 / wide, "bottom": 0.5 / tall, "top": 1 - top / tall}
@@ -84,15 +85,8 @@ def draw_each_task(found: Sequence[Row]) -> Chart:
         axes.tick_params(labelbottom=task >= tasks - columns)
     middle = (margins["bottom"] + margins["top"]) / 2
     figure.supylabel("accuracy, %", x=0.02 / wide, y=middle, ha="left", fontsize=8.5, color=MUTED)
-    per_row = -(-len(found) // legend_rows)
-    ordered = [row for column in range(per_row) for row in found[column::per_row]]  # read along the rows
-    handles = [
-        Line2D([], [], color=colour(row), linestyle=line_style(row), label=row.label, **_mark(row)) for row in ordered
-    ]
-    place = {"loc": "upper left", "bbox_to_anchor": (0.3 / wide, 1.0), "borderaxespad": 0.2}
-    legend = figure.legend(handles=handles, ncols=per_row, columnspacing=1.6, handlelength=1.8, **place)
-    for row, handle, text in zip(ordered, legend.legend_handles, legend.get_texts(), strict=True):
-        figure.mark(row, handle, text)
+    handles = [Line2D([], [], color=colour(row), linestyle=line_style(row), **_mark(row)) for row in found]
+    legends.above(figure, found, handles)
     figure.set_label("Accuracy on each task from the moment it was learnt, by method")
     return figure
 
@@ -171,7 +165,9 @@ def _name_ends(figure: Chart, axes: Any, ends: list[tuple[float, Row]]) -> None:
         path = ([start, right + 0.4 * LEADER * inch, right + 0.8 * LEADER * inch], [value, place, place])
         (leader,) = axes.plot(*path, color=colour(row), linewidth=0.9, alpha=0.75, clip_on=False, zorder=1)
         place_x = right + LEADER * inch
-        name = axes.text(place_x, place, row.label, va="center_baseline", fontsize=8.5, color=INK, clip_on=False)
+        name = axes.text(
+            place_x, place, shortened(row.label, 24), va="center_baseline", fontsize=8.5, color=INK, clip_on=False
+        )
         figure.mark(row, leader, name)
     axes.set_xlim(right=right)
     axes.set_ylim(low, high)

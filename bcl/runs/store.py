@@ -114,11 +114,6 @@ class RunStore:
             return "failed"
         return "stopped" if (where / "checkpoint.safetensors").exists() else "missing"
 
-    def can_go_on(self, config: RunConfig) -> bool:
-        """Whether a run that was stopped, or that failed, has a checkpoint."""
-        waits = self.state(config) in ("stopped", "failed")
-        return waits and (self.directory(config) / "checkpoint.safetensors").exists()
-
     def tidy(self, config: RunConfig) -> None:
         """Before a run is tried again: remove its old error, and what a killed process left half written."""
         where = self.directory(config)

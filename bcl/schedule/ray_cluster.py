@@ -125,8 +125,7 @@ def _schedule(
         under_way.clear()
         raise ClusterGone(f"the Ray cluster is gone: {first_line(error)}; {AGAIN}") from error
     finally:
-        for reference in under_way:
-            ray.cancel(reference)
+        cancel(ray, list(under_way))
 
 
 def gpu_groups(ray: Any, configs: Sequence[RunConfig], missing: Sequence[int], job: Job) -> list[list[int]]:
@@ -139,6 +138,15 @@ def gpu_groups(ray: Any, configs: Sequence[RunConfig], missing: Sequence[int], j
         with contextlib.suppress(ray.exceptions.RayTaskError):  # it could not be measured: no loss, see AT_ONCE
             found[k] = ray.get(reference)
     return [group for k, kind in enumerate(kinds) for group in split_evenly(kind, found[k])]
+
+
+def cancel(ray: Any, tasks: list[Any]) -> None:
+    """Tasks that have not ended. Those that have are left alone: Ray ends the whole process, without a word to Python,
+    where one is cancelled while it is still putting away what the task gave."""
+    if tasks:
+        _, waiting = ray.wait(tasks, num_returns=len(tasks), timeout=0)
+        for task in waiting:
+            ray.cancel(task)
 
 
 def _receive(ray: Any, reference: Any, indices: Sequence[int]) -> list[tuple[int, str, Any]]:

@@ -184,6 +184,14 @@ def test_a_terminal_shows_all_runs_together(monkeypatch: pytest.MonkeyPatch, clo
     assert (first["visible"], second["visible"], second["count"]) == (False, True, "5/10")
 
 
+def test_a_piece_of_work_has_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress.progress("reading") as report:
+        report(3, 12)
+    assert "reading" in sys.stderr.getvalue()
+    assert "3/12" in sys.stderr.getvalue()
+
+
 def test_plain_lines_say_how_long_the_rest_takes(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
     watch = Watch(["a", "b"])
     watch(0, 0, 10)

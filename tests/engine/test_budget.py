@@ -173,6 +173,15 @@ def test_a_network_that_cannot_be_copied_is_not_counted():
         del type(learner.net).__deepcopy__
 
 
+def test_a_weight_that_no_answer_depends_on_is_no_obstacle():
+    setting = tiny_setting("mlp")
+    net = tiny_net("mlp", setting)
+    net.spare = torch.nn.Parameter(torch.zeros(3))
+    counted = count_passes(method("finetune")(net, setting))
+    assert counted is not None
+    assert counted["forward"] == counted["backward"] == 1
+
+
 def test_bytes_beside_the_network():
     setting = tiny_setting("mlp", "task")
     slots, sample = setting.memory * setting.tasks + 1, 5 * 4 + 8 + 8  # one slot takes what is dropped

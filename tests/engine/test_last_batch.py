@@ -32,6 +32,7 @@ def normed() -> nn.Module:
 def test_batch_norm_takes_it_where_one_value_is_left_per_channel() -> None:
     member = learn(11)
     assert member.position.steps == 4
+    assert member.position.evaluations == [], "within tasks it is not measured, unless that is asked for"
     assert all(value.isfinite().all() for value in member.learner.net.state_dict().values())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +29,20 @@ def test_it_gives_what_the_command_gives(tmp_path: Path) -> None:
     assert said[-1] == (result.steps, stored["steps"])
 
 
-def test_own_data_and_nothing_printed_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_own_data_and_a_bar_where_there_is_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = np.random.default_rng(0)
     samples = [(random.normal(y, 0.1, 4), y, y // 2) for y in range(4) for _ in range(20)]
     stream = from_samples(samples, samples, memory=10, net="mlp").stream(seed=0)
     result = bcl.run(bcl.Finetune(bcl.build("mlp", stream.setting), stream.setting), stream)
     assert np.shape(result.accuracy_matrix) == (2, 2)
     assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert bcl.run(bcl.Finetune(bcl.build("mlp", stream.setting), stream.setting), stream).steps == result.steps
+    assert "steps" in sys.stderr.getvalue()

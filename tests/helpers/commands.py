@@ -31,9 +31,10 @@ def steps(text: str) -> list[Step]:
     In bash every line is a command; elsewhere a line that begins with a program's name.
     """
     found: list[Step] = []
+    typed = {name for _, code in FENCE.findall(text) for name in re.findall(r"^python (\S+\.py)$", code, re.MULTILINE)}
     for number, (language, code) in enumerate(FENCE.findall(text)):
         name = re.match(r"# ([\w-]+\.\w+)", code)
-        if language == "python":
+        if language == "python" and not (name and name[1] in typed):  # else a command runs it, and once is enough
             found.append(("python", name[1] if name else f"block_{number}.py", code))
         elif name:
             found.append(("write", name[1], code))
@@ -63,6 +64,9 @@ def _do(kind: str, name: str, code: str) -> str:
         Path(name).write_text(code, encoding="utf-8")
     if kind == "write":
         return ""
+    typed = re.fullmatch(r"python (\S+\.py)", name)
+    if kind == "command" and typed:
+        kind, name = "python", typed[1]
     if kind == "command" and (not name.startswith("bcl ") or re.search(r"[|&;<>$]", name)):
         words = ["bash", "-e", "-o", "pipefail", "-c", name]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)

@@ -107,6 +107,9 @@ def small():
 
 def three():
     return 3
+
+def broken():
+    return 1 // 0
 """
 
 
@@ -173,6 +176,10 @@ def test_a_damaged_file_of_features_is_replaced(module, tmp_path):
     [
         ("vgg", r"unknown encoder 'vgg' \(known: resnet18-imagenet, module:function\)"),
         ("my_encoders:large", "--encoder my_encoders:large: my_encoders has no function 'large'"),
+        (
+            "my_encoders:broken",
+            r"my_encoders:broken failed \(ZeroDivisionError: .* \(my_encoders.py:15: return 1 // 0\)\)",
+        ),
         ("my_encoders:three", "--encoder my_encoders:three returned int, not a torch.nn.Module"),
     ],
 )

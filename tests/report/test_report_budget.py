@@ -49,6 +49,16 @@ def test_each_method_is_a_curve_in_order_of_its_cost(result: Made) -> None:
     assert [at for at, _ in budget_figure.points(group, "stored_bytes")["bcl-mean"]] == [5.0]
 
 
+def test_its_points_are_named_and_go_with_the_legend_of_the_group(result: Made) -> None:
+    (group,) = from_results(spending(result)).groups
+    figure = budget_figure.draw(group)
+    assert figure is not None
+    said = {(group.measured[number].label, text) for number, *_, text in figure.hints()}
+    assert ("er (repeats=2)", "13 passes: 77.50 ± 0.71 %") in said
+    assert ("bcl-mean", "5 MiB: 85.50 ± 0.71 %") in said
+    assert len(said) == 2 * 4
+
+
 def test_the_page_has_the_figure_where_something_is_known(result: Made, results: list[dict[str, Any]]) -> None:
     assert "Final accuracy against passes and bytes on split-digits" in render(from_results(spending(result)))
     assert "Final accuracy against passes" not in render(from_results(results))

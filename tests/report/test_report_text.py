@@ -65,6 +65,17 @@ def test_tables_fit_80_columns_with_every_figure_and_every_benchmark_whole(resul
     assert "".join(line.split("│")[1].strip() for line in lines if "│" in line).count("bcl-dual-mir") == 4
 
 
+def test_the_widest_figures_fit_80_columns_beside_the_longest_name(result):
+    measured = {0: {"acc": 60.0, "fm": -25.0, "prequential": 20.0}, 1: {"acc": 90.0, "fm": -5.0, "prequential": 50.0}}
+    runs = [result(name, seed, **measured[seed]) for name in ("er", "bcl-dual-mir") for seed in (0, 1)]
+    console = Console(width=80, file=io.StringIO())
+    console.print(table(from_results(runs)))
+    lines = [line for line in console.file.getvalue().splitlines() if "±" in line]
+    assert [line.split("│")[1].strip() for line in lines] == ["er", "bcl-dual-mir"]
+    figures = ("75.00 ± 21.21", "−15.00 ± 14.14", "35.00 ± 21.21", "1.5│")
+    assert all(figure in line for figure in figures for line in lines)
+
+
 def test_markdown_table(results):
     text = markdown(results)
     assert ("### split-digits · task\n\n| method | ACC ↑ | FM ↓ | LA ↑ | seeds | s/run |\n") in text

@@ -132,6 +132,15 @@ def test_the_head_and_the_names_stay_while_a_table_is_scrolled(page: Page, repor
     assert page.value(wide) <= 400, "the page itself does not scroll sideways"
 
 
+def test_a_long_name_leaves_room_for_the_figures_on_a_small_screen(page: Page, tmp_path: Path, make_suite) -> None:
+    long = {"method": "er", "label": "experience replay with nothing else beside it", "shifts": [1.0, 2.0]}
+    store = make_suite(tmp_path / "store", [long, {"method": "finetune", "shifts": [-1.0, -2.0]}])
+    assert main(["report", str(store)]) == 0
+    page.open(store / "report.html", width=390)
+    assert page.value("document.querySelector('.results tbody th').offsetWidth") < 390 / 2
+    assert page.value("document.querySelector('.settings td').offsetWidth") > 300, "below the name, not beside it"
+
+
 def test_without_scripts_it_can_be_read(page: Page, report: Path, tmp_path: Path) -> None:
     page.open(report, height=3000, scripts=False)
     assert_looks_like_a_page(page.picture(tmp_path / "page.png"))

@@ -157,10 +157,41 @@ def test_figure_2_has_a_curve_per_method_with_error_bars(tmp_path: Path, make_su
     assert [bars.has_yerr for bars in figure.axes[0].containers] == [True, True]
 
 
+def test_scenarios_are_no_rivals_and_no_points_of_one_curve(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": "er", "shifts": [shift, 1.0], "scenario": scenario, "settings": {"memory": size}}
+        for scenario, shift in (("task", 9.0), ("class", -9.0))
+        for size in (10, 20)
+    ]
+    study = read_study(make_suite(tmp_path / "apart", lines, axis="memory"))
+    assert {group.name: len(group.rows) for group in study.groups} == {
+        "split-digits · task": 2,
+        "split-digits · class": 2,
+    }
+    assert [row.label for row in study.rows] == ["er (memory=10)", "er (memory=20)"] * 2
+    page = render(study)
+    assert "split-digits <small>class-incremental</small>" in page
+    named = [{**line, "group": "both"} for line in lines]
+    assert [group.name for group in read_study(make_suite(tmp_path / "together", named)).groups] == ["both"]
+
+
+def test_curves_of_one_method_have_a_shade_each(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": "er", "label": label, "shifts": [1.0], "settings": {"memory": size}}
+        for label in ("er", "er, more often")
+        for size in (10, 20)
+    ]
+    (group,) = read_study(make_suite(tmp_path, lines, axis="memory")).groups
+    assert [row.index for row in group.rows] == [0, 0, 1, 1]
+
+
 def test_the_command_writes_every_table_in_every_format(capsys: pytest.CaptureFixture[str], table_store: Path) -> None:
     root = table_store
-    assert main(["report", str(root)]) == 0
-    capsys.readouterr()
+    assert main(["report", str(root), "--figures", str(root / "figures")]) == 0
+    drawn = ("accuracy", "over-time", "matrices", "each-task")
+    written = {root / "figures" / f"split-cifar100-{name}.{kind}" for name in drawn for kind in ("svg", "pdf")}
+    assert {Path(line) for line in capsys.readouterr().out.splitlines()} == written
+    assert all(path.stat().st_size > 1000 for path in written)
     names = {path.name for path in (root / "tables").iterdir()}
     assert names == {
         f"{name}.{kind}" for name in ("results", "over-time", "time", "seeds") for kind in ("tex", "md", "csv")

@@ -157,6 +157,14 @@ def test_runs_for_gpus_go_in_groups_as_large_as_a_node_says() -> None:
     assert sorted(i for group in found for i in group) == list(range(len(configs)))
 
 
+def test_a_task_that_has_ended_is_not_cancelled() -> None:
+    cancelled: list[str] = []
+    ray = SimpleNamespace(wait=lambda tasks, num_returns, timeout: (tasks[:1], tasks[1:]), cancel=cancelled.append)
+    ray_cluster.cancel(ray, ["ended", "under way"])
+    ray_cluster.cancel(ray, [])
+    assert cancelled == ["under way"]
+
+
 def start(where: Path, address: str) -> subprocess.Popen[str]:
     (where / "long.yaml").write_text(LONG)
     command = [sys.executable, "-m", "bcl", "suite", "run", "long.yaml", "--device", "cpu", "--engine", "ray"]

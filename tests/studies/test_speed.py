@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import torch
 from same_process import Run, same_process
 
 from bcl.cli import main
+from bcl.streams import benchmark
 from bcl.studies import speed as studies
 from bcl.studies.speed import Speed, speed_alone
 
@@ -44,6 +46,13 @@ def test_a_table(run: Run) -> None:
     assert header[:2] == ["method", "members"]
     assert row[:2] == ["finetune", "1"]
     assert float(row[2]) > 0
+
+
+def test_the_operations_of_a_step_are_those_of_its_matrix_products() -> None:
+    learner = studies.prepared(benchmark("permuted-digits"), "finetune", 0, torch.device("cpu"), 2)
+    layers = [module.weight.numel() for module in learner.net.modules() if isinstance(module, torch.nn.Linear)]
+    forward = 2 * learner.setting.batch_size * sum(layers)
+    assert studies.operations(learner, torch.device("cpu")) == 3 * forward - 2 * learner.setting.batch_size * layers[0]
 
 
 @pytest.mark.parametrize(
