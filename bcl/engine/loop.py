@@ -72,9 +72,8 @@ def check_last_batch(member: Member) -> None:
 class Loop:
     """Takes learners through their streams side by side, from where they stand to the end.
 
-    On a GPU the steps of all members are captured as one graph, and so are their evaluations; elsewhere there is
-    usually one member, and it runs eagerly. Members must stand at the same place of streams with the same number of
-    tasks; those that share a stream share its data.
+    On a GPU the steps of all members are captured as one graph, and so are their evaluations; elsewhere they run
+    eagerly. Members stand at the same place of streams with as many tasks; those that share a stream share its data.
 
     save_every: seconds between checkpoints; after a task AFTER_A_TASK are enough.
     report:     called with (member, steps done, steps in all) a few times per second.
@@ -109,10 +108,9 @@ class Loop:
         self.captured = device.type == "cuda" if captured is None else captured
         if self.captured:
             torch.backends.cudnn.benchmark = True  # shapes are few and fixed: the quickest convolution is worth finding
+            record_repeats(*(member.learner for member in members))
         for member in members:
             check_last_batch(member)
-            if self.captured:
-                record_repeats(member.learner)
         self.stop_diverged = stop_diverged
         self.tests = {id(m.stream): TestSets(m.stream, device) for m in members}
         self._gather(dict(enumerate(members)))
@@ -150,10 +148,9 @@ class Loop:
             for m, row in zip(self.members, self._accuracies(), strict=True):
                 m.position.before = m.position.before or row
         first = self.members[0]
-        if first.learner.is_upper_bound:
-            if not first.position.matrix:
-                self._joint()
-        else:
+        if first.learner.is_upper_bound and not first.position.matrix:
+            self._joint()
+        elif not first.learner.is_upper_bound:
             for t in range(first.position.task, len(first.stream)):
                 if self.stop_diverged and first.position.batch == 0 and not self._drop_diverged():
                     break
@@ -309,8 +306,8 @@ class Loop:
             at.note_passes(*beside)
             at.matrix.append(row)
             at.task, at.batch = next_task, 0
-            seconds = round(at.seconds, 3)
-            at.log.append({"after_task": next_task, "steps": at.steps, "seconds": seconds, "accuracy": row})
+            now = {"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3)}
+            at.log.append({**now, "accuracy": row})
         self._save_if(min(self.save_every, AFTER_A_TASK))
 
     def _tick(self, batch: int) -> None:

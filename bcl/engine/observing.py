@@ -98,6 +98,7 @@ def capture_steps(learner: Learner) -> Learner:
     return learner
 
 
-def record_repeats(learner: Learner) -> None:
-    """Let what the learner repeats when a task ends (`Learner.repeat`) be recorded."""
-    learner.recorder = Recordings(learner, most=64)
+def record_repeats(*learners: Learner) -> None:
+    """Let what learners repeat when a task ends (`Learner.repeat`) be recorded."""
+    for learner in learners:
+        learner.recorder = Recordings(learner, most=64)

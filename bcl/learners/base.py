@@ -23,8 +23,8 @@ from bcl.learners.inputs import (
     check_samples,
     check_task,
     strangers,
-    warn_once,
 )
+from bcl.learners.limits import warn_of_limits
 from bcl.learners.passes import Passes
 from bcl.memory import Memory, Random, ReservoirMemory
 from bcl.nets import Standardized, reveal, widen_head
@@ -104,7 +104,7 @@ class Learner(Passes):
         self.scales_inputs = isinstance(net, Standardized)
         self.drift = Drift() if setting.boundaries == "drift" else None
         self.setup()
-        self.warn()
+        warn_of_limits(self)
 
     # ---- for users -------------------------------------------------------------------------------------------------
 
@@ -315,20 +315,6 @@ class Learner(Passes):
     def forget_tensors(self) -> None:
         super().forget_tensors()
         self._reservoirs = None
-
-    def warn(self) -> None:
-        """Tell where it cannot do what it is for."""
-        name, setting = type(self).__name__, self.setting
-        if setting.boundaries == "none" and self.needs_boundaries:
-            warn_once(
-                f"{name} does nothing against forgetting before a boundary: {self.needs_boundaries}. Call end_task() "
-                "where you know of one, or use Setting.stream(..., boundaries='drift')"
-            )
-        elif not setting.open and setting.tasks == 1 and self.learns_plainly():
-            warn_once(
-                f"{name} does nothing against forgetting within one task, and this setting has no other. For a stream "
-                "without tasks use Setting.stream(classes, shape)"
-            )
 
     # ---- state and checks ------------------------------------------------------------------------------------------
 

@@ -82,9 +82,8 @@ def retrieve(
         θ_v = θ - rate ∇L(θ, B_n);   B_M = the k largest of  L(θ_v, c) - L(θ, c)   over the candidates c
 
     The step is virtual: weights stay as they are. Batch norm is in training mode, as in the authors' code: a score uses
-    the statistics of the candidates. With `track_candidates` the running ones follow them, as they do there. What is
-    drawn keeps its order, so that with k candidates this is a uniform draw. Where fewer are stored than are asked for,
-    a repeated candidate comes last.
+    the statistics of the candidates, and with `track_candidates` the running ones follow them. What is drawn keeps its
+    order: with k candidates this is a uniform draw. Where fewer are stored than asked for, a repeated one comes last.
 
     Candidates are of earlier tasks; in a stream without tasks, of all that is stored. The second value is the weight of
     the loss: see `draw_or_repeat`.

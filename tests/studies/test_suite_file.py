@@ -58,11 +58,14 @@ def test_table_4_has_both_memories_and_both_rates() -> None:
     suite = load("paper/table4")
     for group, slots in (("50 images per class", 100), ("100 images per class", 200)):
         lines = {line.label: line for line in suite.lines if line.group == group}
-        assert len(lines) == 4 + 2 * 4 + 2 * 2
+        assert len(lines) == 4 + 2 * 4 + 2 * 2 + 4 + 2
         for label, line in lines.items():
             name, *settings = label.split(", ")
             assert line.method == name
-            assert settings == [f"lr {said}" if key == "lr" else said for key, said in line.overrides.items()]
+            values = dict(line.overrides)
+            apart, unmasked = values.pop("track_candidates", True) is False, "?mask_unseen=false" in line.benchmark
+            said = [f"lr {value}" if key == "lr" else value for key, value in values.items()]
+            assert settings == said + ["statistics apart"] * apart + ["nothing masked"] * unmasked
             assert line.options["memory"] == (100 if name in ("finetune", "offline") else slots)
 
 

@@ -1,0 +1,25 @@
+"""Where a method cannot do what it is for, and says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bcl.learners.inputs import warn_once
+
+if TYPE_CHECKING:
+    from bcl.learners.base import Learner
+
+
+def warn_of_limits(learner: Learner) -> None:
+    """Of a learner that does nothing against forgetting in its setting."""
+    name, setting = type(learner).__name__, learner.setting
+    if setting.boundaries == "none" and learner.needs_boundaries:
+        warn_once(
+            f"{name} does nothing against forgetting before a boundary: {learner.needs_boundaries}. Call end_task() "
+            "where you know of one, or use Setting.stream(..., boundaries='drift')"
+        )
+    elif not setting.open and setting.tasks == 1 and learner.learns_plainly():
+        warn_once(
+            f"{name} does nothing against forgetting within one task, and this setting has no other. For a stream "
+            "without tasks use Setting.stream(classes, shape)"
+        )
