@@ -306,8 +306,8 @@ class Loop:
             at.note_passes(*beside)
             at.matrix.append(row)
             at.task, at.batch = next_task, 0
-            now = {"after_task": next_task, "steps": at.steps, "seconds": round(at.seconds, 3)}
-            at.log.append({**now, "accuracy": row})
+            seconds = round(at.seconds, 3)
+            at.log.append({"after_task": next_task, "steps": at.steps, "seconds": seconds, "accuracy": row})
         self._save_if(min(self.save_every, AFTER_A_TASK))
 
     def _tick(self, batch: int) -> None:
