@@ -4,14 +4,20 @@ python bench/dips.py [--method bcl-single] [--seed 0] [--tasks 7]
 
 Every 12 mini-batches, from the third task on: the mean accuracy on the earlier tasks as the network answers, and with
 the statistics of the test samples in place of the running ones. Needs CIFAR-100 (`bcl data import cifar100 PATH`).
+
+python bench/dips.py --runs results/paper/bcl-single-forty-seeds/runs.jsonl [--method bcl-single]
+
+Of stored runs: how often the earlier tasks fall at once from one end of a task to the next, and rise again.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import json
 import statistics
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 
@@ -29,12 +35,36 @@ def accuracy(learner: Learner, x: torch.Tensor, y: torch.Tensor, t: int, by_batc
     return 100 * (learner.logits(x, t, net=net).argmax(1) == y).float().mean().item()
 
 
+def falls(file: Path, method: str, least: float = 8.0) -> str:
+    ends, fallen, deepest, again = 0, 0, 0.0, 0
+    for line in file.read_text(encoding="utf-8").splitlines():
+        run = json.loads(line)
+        if run["method"] != method or run["benchmark"] != "split-cifar100":
+            continue
+        rows = run["accuracy_matrix"]
+        for i in range(2, len(rows)):
+            ends += 1
+            fall = statistics.mean(rows[i - 1][:i]) - statistics.mean(rows[i][:i])
+            deepest = max(deepest, fall)
+            if fall > least:
+                fallen += 1
+                again += i + 1 < len(rows) and statistics.mean(rows[i + 1][:i]) > statistics.mean(rows[i][:i])
+    return (
+        f"{method}: {fallen} falls of more than {least:g} points in {ends} ends of tasks, of which {again} rise at the "
+        f"next; the deepest {deepest:.1f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--method", default="bcl-single")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tasks", type=int, default=7)
+    parser.add_argument("--runs", type=Path)
     asked = parser.parse_args()
+    if asked.runs:
+        print(falls(asked.runs, asked.method))
+        return
     torch.set_num_threads(1)
     stream = benchmark("split-cifar100").stream(asked.seed, tasks=asked.tasks)
     config = RunConfig.resolve("split-cifar100", asked.method, asked.seed, tasks=asked.tasks)

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from bcl.engine.boundary import NetworkPasses
-from bcl.engine.capture import Graph, NotCapturable
+from bcl.engine.capture import Graph, NotCapturable, places
 from bcl.engine.clock import Clock
 from bcl.engine.evaluate import TestSets, count_first, count_together, evaluating, percent
 from bcl.errors import first_line
@@ -54,8 +54,8 @@ class Accuracies:
 
     def _count(self, members: Sequence[int]) -> None:
         passes = [partial(count_together, self.learners[i], self.tests[i], self.correct[i]) for i in members]
-        places = [place for i in members for place in _places(self.learners[i])]
-        if places != self.places:  # a learner has replaced tensors, maybe by some of other shapes: begin anew
+        there = [place for i in members for place in places(self.learners[i])]
+        if there != self.places:  # a learner has replaced tensors, maybe by some of other shapes: begin anew
             self.graph, self.warm = None, False
         if self.graph is None and self.warm and self.capturable:
             self.graph = self._capture(passes)
@@ -66,7 +66,7 @@ class Accuracies:
                 one()
             if self.correct.is_cuda:
                 torch.cuda.empty_cache()  # what batches of a thousand needed, steps do not
-        self.places, self.warm = places, True
+        self.places, self.warm = there, True
 
     def _capture(self, passes: Sequence[Callable[[], None]]) -> Graph | None:
         try:
@@ -78,7 +78,3 @@ class Accuracies:
                 "evaluation is not captured, and slower, because of %s", first_line(reason)
             )
             return None
-
-
-def _places(learner: Learner) -> list[int]:
-    return [tensor.data_ptr() for tensor in (*learner.parameters(), *learner.buffers())]

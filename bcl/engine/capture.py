@@ -27,6 +27,11 @@ def signature_of(learner: Learner) -> Hashable | None:
     return learner.step_signature() if own else None
 
 
+def places(learner: Learner) -> list[int]:
+    """Where the learner's tensors lie, which a graph reads there: it is worth nothing once one of them was replaced."""
+    return [tensor.data_ptr() for tensor in (*learner.parameters(), *learner.buffers())]
+
+
 WARM_UP = 1  # real steps, run eagerly before capturing: they load kernels and libraries outside the graph
 
 

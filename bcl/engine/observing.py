@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
-from bcl.engine.capture import Graph, NotCapturable, signature_of
+from bcl.engine.capture import Graph, NotCapturable, places, signature_of
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
@@ -51,9 +51,9 @@ class Recordings:
         self.capturable = True
 
     def __call__(self, kind: Hashable, work: Work, *inputs: Tensor) -> Tensor | None:
-        places = [tensor.data_ptr() for tensor in (*self.learner.parameters(), *self.learner.buffers())]
-        if places != self.places:
-            self.places = places
+        there = places(self.learner)
+        if there != self.places:
+            self.places = there
             self.kept.clear()
         kind = (kind, *((tensor.shape, tensor.dtype) for tensor in inputs))
         if self.capturable and kind in self.kept and self.kept[kind] is None:
@@ -83,7 +83,7 @@ class CapturedSteps:
     def __call__(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
         learner, signature = self.learner, signature_of(self.learner)
         if signature is None:
-            return self.recordings((None, t), lambda x, y: learner.step(x, y, t), x, y)
+            return self.recordings((t, learner.has_stored), lambda x, y: learner.step(x, y, t), x, y)
         return self.recordings((signature, learner.has_stored), learner.step, x, y, torch.full_like(y[0], t))
 
 
