@@ -53,13 +53,7 @@ def run(todo: list[Step], directory: Path) -> dict[str, str]:
     own = {"PATH": path, "BCL_DATA": str(directory / "cache"), "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
     words = [sys.executable, __file__, file.name]
     done = subprocess.run(
-        words,
-        cwd=directory,
-        env={**os.environ, **own, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        words, cwd=directory, env={**os.environ, **own}, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return dict(json.loads(file.read_text(encoding="utf-8")))
