@@ -155,7 +155,7 @@ def any_stream(said: dict[str, str], _: Path) -> None:
     assert (right.split(", ")[1], stored, restored) == ("32 columns", "3000 stored, room for 4096", "ER True")
     none, drift = (int(line.split()[1]) for line in boundaries.splitlines())
     assert drift > none
-    assert "2 stretches" in boundaries or "3 stretches" in boundaries  # drift is found in losses, which round
+    assert boundaries.splitlines()[1].endswith("3 stretches")
     assert tasks == "torch.Size([1, 5])\n"
 
 
