@@ -22,7 +22,8 @@ def tune(
     ] = None,
     search: Annotated[str, typer.Option("--search", help="grid, or optuna: between the grid's values.")] = "grid",
     grid: Annotated[
-        Path | None, typer.Option("--grid", help="YAML: hyper-parameter -> values [default: the method's].")
+        Path | None,
+        typer.Option("--grid", help="YAML: hyper-parameter -> values, or method -> these [default: the method's]."),
     ] = None,
     seeds: given.Seeds = 3,
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import yaml
@@ -35,10 +35,14 @@ WIDENINGS = 4  # how many times a grid may grow
 A_WHILE = 30.0  # seconds of a trial: nobody knows, and all are taken to be as long
 
 
-def axes(method: str, own: Mapping[str, list[Any]] | None = None) -> Mapping[str, list[Any]]:
-    """The values to try, by hyper-parameter: the user's `own`, else the method's, else those of suites/grid.yaml."""
+Axes = Mapping[str, list[Any]]  # the values to try, by hyper-parameter
+
+
+def axes(method: str, own: Mapping[str, Axes] | Axes | None = None) -> Axes:
+    """The values to try: the user's `own`, for all methods or by method, else the method's, else suites/grid.yaml's."""
     table = yaml.safe_load(files("bcl").joinpath("suites/grid.yaml").read_text(encoding="utf-8"))
-    found: Mapping[str, list[Any]] = own or getattr(find_method(method), "grid", None) or table.get(method, {})
+    mine = own.get(method) if own and _is_by_method(own) else own
+    found = cast(Axes, mine or getattr(find_method(method), "grid", None) or table.get(method, {}))
     if not found:
         raise InputError(f"{method} has nothing to tune: give it a class attribute `grid`, or use --grid FILE")
     for name, values in found.items():
@@ -47,14 +51,24 @@ def axes(method: str, own: Mapping[str, list[Any]] | None = None) -> Mapping[str
     return found
 
 
-def read_grid(path: Path) -> dict[str, list[Any]]:
-    """A grid of the user's: a YAML file with a list of values for every hyper-parameter."""
+def _is_by_method(grid: Mapping[str, Any]) -> bool:
+    return all(isinstance(values, Mapping) for values in grid.values())
+
+
+def read_grid(path: Path) -> dict[str, Any]:
+    """A grid of the user's: a YAML file with a list of values for every hyper-parameter, or such a table by method."""
     try:
-        found = read_yaml(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DamagedFileError(f"{path} cannot be read as YAML ({' '.join(str(error).split())})") from error
-    if not isinstance(found, dict) or not found or not all(isinstance(v, list) and v for v in found.values()):
-        raise InputError(f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`")
+    tables = found.values() if isinstance(found, dict) and found and _is_by_method(found) else [found]
+    if not all(
+        isinstance(one, dict) and one and all(isinstance(v, list) and v for v in one.values()) for one in tables
+    ):
+        raise InputError(
+            f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`,"
+            " or so for every method, e.g. `er: {lr: [0.01, 0.1]}`"
+        )
     return found
 
 
@@ -79,7 +93,7 @@ def tune(
     workers: int | None = None,
     search: str = "grid",
     finalists: int = 0,
-    grid: Mapping[str, list[Any]] | None = None,
+    grid: Mapping[str, Axes] | Axes | None = None,
     watch: Watch = unwatched,
     **options: Any,
 ) -> dict[str, list[Row]]:

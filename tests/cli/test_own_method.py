@@ -80,9 +80,20 @@ def test_it_is_tuned_on_its_own_grid_or_that_of_a_file(capsys: pytest.CaptureFix
     assert main([*words, "--grid", "grid.yaml", "--json"]) == 0
     (rows,) = json.loads(capsys.readouterr().out)["trials"].values()
     assert [row["values"] for row in rows] == [{"lr": 0.07, "replay_batch": 5}]
+    Path("grid.yaml").write_text("{'own_method_of_mine:Mine': {lr: [0.07]}, er: {replay_batch: [5, 6]}}")
+    assert main([*words, "er", "--grid", "grid.yaml", "--json"]) == 0
+    mine, er = json.loads(capsys.readouterr().out)["trials"].values()
+    assert [row["values"] for row in mine] == [{"lr": 0.07}]
+    assert sorted(row["values"]["replay_batch"] for row in er) == [5, 6]
     assert main([*words, "--grid", "grid.yaml", "--net", "nothing"]) == 2
     assert "unknown network 'nothing'" in capsys.readouterr().err
-    for content, said in (("[1]", "is not a grid"), ("lr: 3", "is not a grid"), ("{lr: [-1]}", "lr must be greater")):
+    for content, said in (
+        ("[1]", "is not a grid"),
+        ("lr: 3", "is not a grid"),
+        ("{er: {lr: 3}}", "is not a grid"),
+        ("{er: {lr: [1]}, lr: [3]}", "is not a grid"),
+        ("{lr: [-1]}", "lr must be greater"),
+    ):
         Path("grid.yaml").write_text(content)
         assert main([*words, "--grid", "grid.yaml"]) == 2
         assert said in capsys.readouterr().err
