@@ -36,6 +36,8 @@ def check_kinds(setting: Any) -> None:
     for name in ("memory", "batch_size", "columns"):
         if not is_whole(value := getattr(setting, name)):
             raise InputError(f"{name} must be a whole number, not {shown(value)}")
+    if not isinstance(setting.mask_unseen, bool):
+        raise InputError(f"mask_unseen is True or False, not {shown(setting.mask_unseen)}")
     if not _is_row(setting.input_range, _is_finite) or len(setting.input_range) != 2:
         raise InputError(f"input_range is two numbers, not {shown(setting.input_range)}")
     check_seed(setting.seed)

@@ -109,10 +109,11 @@ class Setting:
         dtype: str = "float32",
         memory: int = 50,
         seed: int = 0,
+        mask_unseen: bool = True,
     ) -> Setting:
         """Tasks that bring new classes each."""
         rows = tuple(tuple(int(c) for c in row) for row in classes)
-        return cls(scenario, rows, tuple(shape), dtype=dtype, memory=memory, seed=seed)
+        return cls(scenario, rows, tuple(shape), dtype=dtype, memory=memory, seed=seed, mask_unseen=mask_unseen)
 
     @classmethod
     def domain(

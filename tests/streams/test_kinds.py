@@ -30,7 +30,7 @@ def test_numbers_of_numpys_are_numbers() -> None:
         *(("classes", "01"), ("classes", ((0, 1.0),)), ("classes", (0, 1)), ("shape", 6), ("shape", (6, 0))),
         *(("shape", (-1,)), ("memory", "5"), ("memory", 2.5), ("memory", None), ("memory", True), ("batch_size", [1])),
         *(("seed", -1), ("seed", 2**63), ("seed", 0.0), ("input_range", (0, math.nan)), ("input_range", (0, 1, 2))),
-        *(("input_range", None), ("input_range", (0, 1j))),
+        *(("input_range", None), ("input_range", (0, 1j)), ("mask_unseen", "no"), ("mask_unseen", None)),
     ],
 )
 def test_a_setting_of_the_wrong_kind(name: str, value: Any) -> None:

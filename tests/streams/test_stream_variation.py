@@ -9,7 +9,7 @@ from bcl.learners.finetune import Finetune
 from bcl.nets import MLP, visible_at_start
 from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
-from bcl.streams import benchmark, from_samples
+from bcl.streams import Setting, benchmark, from_samples
 from bcl.streams.rotation import rotate
 
 
@@ -197,6 +197,8 @@ def test_classes_to_come_may_take_part_from_the_start():
         moved.append((learner.net.fc.weight != before).any(1).tolist())
     own = [c in streams[0].setting.classes[0] for c in range(4)]
     assert moved == [own, [True] * 4]
+    own_setting = Setting.split([[0, 1], [2, 3]], (5,), scenario="class", mask_unseen=False)
+    assert visible_at_start(own_setting).all()
 
 
 @pytest.mark.parametrize("scenario", ["task", "domain"])
