@@ -66,8 +66,10 @@ def count(number: int, noun: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """
+    """Without its middle, if it is long: labels of a method's variants differ at the end.
+
     >>> shortened("bcl-dual-mir", 12), shortened("bcl-dual-mir", 8)
-    ('bcl-dual-mir', 'bcl-dua…')
+    ('bcl-dual-mir', 'bcl…-mir')
     """
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    head, tail = (longest - 1) // 2, longest // 2
+    return text if len(text) <= longest else f"{text[:head]}…{text[-tail:]}"

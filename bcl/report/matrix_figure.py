@@ -11,6 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from bcl.report.chart import Chart
+from bcl.report.formatting import shortened
 from bcl.report.study import Row
 from bcl.report.style import CELL_INK, INK, MUTED, figure_style
 
@@ -57,7 +58,7 @@ def _panel(figure: Chart, axes: Any, row: Row, first: bool) -> None:
     if row.has_history and tasks > 1:  # left of the stairs: learnt; right of them: still to come
         corners = np.repeat(np.arange(tasks + 1), 2)
         axes.plot(corners[1:-1], corners[:-2], color=CELL_INK, linewidth=1.2, solid_joinstyle="miter")
-    axes.set_title(row.label if len(row.label) <= 28 else row.label[:27] + "…", pad=16, color=INK)
+    axes.set_title(shortened(row.label, 28), pad=16, color=INK)
     axes.set(xlim=(0, tasks), ylim=(tasks, 0), aspect="equal")
     axes.grid(visible=False)
     for spine in axes.spines.values():

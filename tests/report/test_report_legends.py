@@ -37,14 +37,15 @@ def group(result: Made) -> Group:
 
 
 def named(figure: Chart) -> set[str]:
-    """The methods whose names are in the figure, within its edges; a long name may be cut, and says so at its end."""
+    """The methods whose names are in the figure, within its edges; a long name may lack its middle, and says so."""
     figure.draw_without_rendering()
     box, found = figure.bbox.padded(1), set()
     for text in figure.findobj(Text):
         at = text.get_window_extent()
         if box.x0 <= at.x0 and at.x1 <= box.x1 and box.y0 <= at.y0 and at.y1 <= box.y1:
             label = text.get_text()
-            found.add(LONG if label.endswith("…") and LONG.startswith(label[:20]) else label)
+            head, cut, tail = label.partition("…")
+            found.add(LONG if cut and LONG.startswith(head) and LONG.endswith(tail) and len(label) > 20 else label)
     return found & {*METHODS, LONG}
 
 
