@@ -54,6 +54,11 @@ def test_texts_say_what_the_files_say() -> None:
     found = {row.label: REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs)) for row in group.rows}
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"gives {found['bcl-mean']} here, four give {found['bcl-mean, 4 repeats']}." in readme
+    groups = [*read_study(PAPER / "table1").groups, *read_study(PAPER / "table4").groups]
+    labels = ("bcl-dual", "bcl-dual, reservoir")
+    rows = {group.name: row for group in groups for row in group.rows if row.label in labels}
+    for name in ("permuted-mnist", "split-miniimagenet", "50 images per class"):
+        assert f"({rows[name].mean():.2f}, published {rows[name].published['acc'][0]:.2f})" in readme
 
 
 @pytest.mark.parametrize("trials", sorted((ROOT / "results").glob("*/tuning/*.jsonl")), ids=str)
