@@ -17,7 +17,7 @@ def check(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="A name, or module:Class for one of your own.")],
     json_: Json = False,
 ) -> None:
-    """Try a method on what every method promises: a line for each promise, exit code 1 where one is broken."""
+    """Try a method on what every method promises. A line for each promise; exit code 1 where one is broken."""
     from bcl.studies.contract import check_promises
 
     verdicts, results = [], sys.stdout

@@ -47,7 +47,7 @@ def speed(
     workers: given.Workers = None,
     json_: given.Json = False,
 ) -> None:
-    """Steps per second on this machine, on random data: every method, or those named. Or whole runs' time."""
+    """Steps per second on this machine. On random data: every method, or those named. Or whole runs' time."""
     from bcl.learners import METHODS, method
     from bcl.loading import describe
     from bcl.runs.precision import PRECISIONS

@@ -154,6 +154,7 @@ def test_one_method_is_listed_with_its_hyper_parameters(capsys: pytest.CaptureFi
     code, out, _ = bcl(capsys, "list", "bcl-dual")
     assert code == 0
     assert "inner_steps" in out
+    assert "[ring, reservoir]" in " ".join(out.split()), "the values that it can have"
     (row,) = json.loads(bcl(capsys, "list", "bcl-dual", "--json")[1])["methods"]
     assert row["hyper"]["inner_steps"]["meaning"]
 
@@ -230,9 +231,10 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["memory"]
         assert row["cost"]
         assert set(row["scenarios"]) <= {"task", "domain", "class"}
-    code, out, _ = bcl(capsys, "list", "methods")
+    code, out, _ = bcl(capsys, "list")
     assert code == 0
     assert "bcl-dual" in out
+    assert "…" not in out, "80 columns are enough"
 
 
 def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
@@ -244,6 +246,8 @@ def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
     trials = json.loads(out)["trials"]["er"]
     assert len(trials) == 2
     assert trials[0]["acc"] >= trials[1]["acc"]
+    _, out, _ = bcl(capsys, "tune", "split-digits", "er", "--trials", 2, "--seeds", 1, "--workers", 1)
+    assert out.startswith("er on split-digits (task), 5 tuning tasks: ACC in percent, mean of 1 seed\n")
     for path in tmp_path.glob("runs/tune/**/result.json"):
         assert json.loads(path.read_text())["config"]["part"] == "tune"
     _, out, _ = bcl(capsys, "run", "split-digits", "er", "--seed", 0, *QUICK, "--json")

@@ -59,6 +59,8 @@ def test_files(result, tmp_path):
     assert len(files) == len(set(files)) == 3 * 4 * 2
     assert all(path.parent == tmp_path / "new" / "place" and path.is_file() for path in files)
     assert all(path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"<svg") for path in files)
+    paid = [result(method, passes={"forward": n, "backward": n}) for n, method in enumerate(("er", "gem"), 1)]
+    assert [path.name for path in save_figures(from_results(paid), tmp_path, ["svg"])][-1].endswith("-cost.svg")
     with pytest.raises(UnknownNameError, match="svg"):
         save_figures(from_results(runs), tmp_path, ["sgv"])
 
