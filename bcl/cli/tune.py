@@ -67,8 +67,8 @@ def tune(
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        where = f"{place_of(benchmark, encoder)} ({scenario}), {home.tuning_tasks} tuning tasks"
-        print(f"{method} on {where}: ACC in percent, mean of {count(seeds, 'seed')}")
+        tasks = f"{place_of(benchmark, encoder)} ({scenario}), {home.tuning_tasks} tuning tasks"
+        print(f"{method} on {tasks}: ACC in percent, mean of {count(seeds, 'seed')}")
         for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
