@@ -97,6 +97,8 @@ def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str
         (["run", "permuted-digits", "er", "--sedes", "3"], "--seeds"),
         (["rnu", "permuted-digits", "er"], "unknown command 'rnu'; did you mean run"),
         (["run", "permuted-digits"], "METHOD"),
+        (["run", "..", "er"], "your own data are named folder:.."),
+        (["run", f"{__file__}?shuffle=false", "er"], f"your own data are named npz:{__file__}?shuffle=false"),
         (["run", "permuted-digits", "er", "--seeds", "0"], "seeds must be at least 1, not 0"),
         (["run", "permuted-digits", "er", "--seeds", "many"], "valid integer"),
         (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is a number from 0"),
