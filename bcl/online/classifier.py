@@ -40,6 +40,7 @@ class OnlineClassifier(OneByOne):
     boundaries: "none", or "drift", for a method that needs them where nobody calls `end_task()`.
     batch_size: samples per step.
     epochs: passes of `fit`; `partial_fit` makes one.
+    device: where it learns and answers, "cpu" or "cuda".
     random_state: of all that is random.
 
     Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken; rows of whole
