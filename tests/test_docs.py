@@ -250,12 +250,15 @@ def test_the_table_of_methods_is_that_of_the_program() -> None:
     for m in catalogue.methods():
         row = f"| `{m['name']}` | {m['reference']} | {m['memory']} | {m['cost']} | {', '.join(m['scenarios'])} |"
         assert row in text, f"docs/methods.md should have the line:\n{row}"
+        assert f"`{m['name']}`" in text.split("## Memory")[1], f"how much {m['name']} keeps"
 
 
 def test_the_page_of_methods_says_who_needs_boundaries() -> None:
     text = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
     needing = [m for m in catalogue.methods() if m["boundaries"] != "not needed"]
     assert needing
+    told = text_of("docs/any-stream.md").split("### Boundaries")[1].split("when a task ends")[0]
+    assert sorted(re.findall(r"`([^`]+)`", told)) == sorted(m["name"] for m in needing)
     for m in needing:
         assert f"| `{m['name']}` | {m['boundaries'].removeprefix('needed: ')} |" in text
 
