@@ -26,6 +26,9 @@ def load(name: str, asked: str, kind: str) -> Any:
     `asked`: where the user wrote the name, e.g. "--net". `kind`: what is expected, e.g. "function".
     """
     module_name, _, attribute = name.partition(":")
+    if module_name.endswith(".py") or os.sep in module_name:
+        right = f"{Path(module_name).stem}:{attribute or kind.capitalize()}"
+        raise InputError(f"{asked} {name}: name it {right}, and start in the directory of the file")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -1,7 +1,7 @@
 """A classifier that learns and answers over HTTP.
 
     pip install 'bcl[service]'
-    LEARNER=learner.safetensors uvicorn --app-dir examples service:app
+    FEATURES=2 CLASSES=4 uvicorn --app-dir examples service:app
 
 What it has learnt is saved every minute, and when it stops: to a temporary name, flushed, renamed. A server that is
 killed goes on from the last whole file. One process serves one learner; its threads take turns (docs/service.md).

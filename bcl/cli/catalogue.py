@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bcl.data import cache
 from bcl.data.sets import SETS
@@ -81,7 +82,7 @@ def _compact(row: dict[str, Any]) -> dict[str, Any]:
         "scenario": row["scenario"],
         "tasks": f"{row['tasks']}+{row['tuning_tasks']}",
         "classes": row["classes_per_task"],
-        "images": f"{row['train_per_task']:,}+{row['test_per_task']:,}",
+        "images": f"{row['train_per_task']}+{row['test_per_task']}",
         "shape": row["shape"],
         "slots": row["memory_per_task"],
         "data": row["data"],
@@ -125,8 +126,16 @@ def suites() -> list[dict[str, Any]]:
     return [{"name": s.name, "title": s.title, "runs": sum(line.seeds for line in s.lines)} for s in found]
 
 
-def _about(metadata: Any) -> dict[str, str]:
-    return {key: metadata[key] for key in ("meaning", "symbol") if metadata.get(key)}
+def _about(metadata: Any) -> dict[str, Any]:
+    return {key: metadata[key] for key in ("meaning", "symbol", "choices") if metadata.get(key)}
+
+
+def _in_words(
+    name: str, default: Any, meaning: str = "", symbol: str = "", choices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A hyper-parameter in the width of a terminal."""
+    values = f" [{', '.join(choices)}]" if choices else ""
+    return {"name": name, "symbol": symbol, "default": default, "meaning": meaning + values}
 
 
 def _words(value: Any) -> str:
@@ -138,34 +147,37 @@ def _words(value: Any) -> str:
 
 
 def show(content: dict[str, list[dict[str, Any]]]) -> None:
-    if "hyper" in content.get("methods", [{}])[0]:  # one method
-        hyper = content["methods"][0]["hyper"]
-        content = {
-            **content,
-            "hyper-parameters": [{"name": name, "symbol": "", **about} for name, about in hyper.items()],
-        }
     console = Console()
+    if "hyper" in content.get("methods", [{}])[0]:  # one method
+        (method,) = content["methods"]
+        hyper = method.pop("hyper")
+        console.print(
+            _table("", [{"": Text(name, style="dim"), " ": said} for name, said in method.items()], head=False)
+        )
+        console.print()
+        content = {"hyper-parameters": [_in_words(name, **about) for name, about in hyper.items()]}
     for title, rows in content.items():
         if not rows:
             continue
         if title == "benchmarks":
             rows = [_compact(row) for row in rows]
-        hidden = ("hyper", "boundaries") if len(rows) > 1 else ("hyper",)  # too wide for a list
-        columns = [name for name in rows[0] if name not in hidden]
-        table = Table(
-            title=title, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
-        )
-        table.padding = (0, 1, 0, 0)
-        for column in columns:
-            table.add_column(column.replace("_", " "), no_wrap=column == "name")
-        for row in rows:
-            values = (row[column] for column in columns)
-            table.add_row(*(_words(v) for v in values))
-        console.print(table)
+        console.print(_table(title, rows))
         if title == "benchmarks":
             console.print("tasks: to learn + to tune on; images: to train + to test on, per task", style="dim")
             if any(row["data"] == "missing" for row in rows):
                 console.print("missing data: `bcl data status` says how to get it", highlight=False, style="dim")
-        if title == "methods" and len(rows) > 1:
+        if title == "methods":
             console.print("bcl list METHOD: its cost and its hyper-parameters", highlight=False, style="dim")
         console.print()
+
+
+def _table(title: str, rows: list[dict[str, Any]], head: bool = True) -> Table:
+    table = Table(
+        title=title or None, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False
+    )
+    table.padding, table.show_header = (0, 1, 0, 0), head
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), no_wrap=column == "name", overflow="fold")
+    for row in rows:
+        table.add_row(*(value if isinstance(value, Text) else Text(_words(value)) for value in row.values()))
+    return table

@@ -17,7 +17,7 @@ def check(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="A name, or module:Class for one of your own.")],
     json_: Json = False,
 ) -> None:
-    """Try a method on what every method promises: a line for each promise, exit code 1 where one is broken."""
+    """Try a method on what every method promises. A line for each promise; exit code 1 where one is broken."""
     from bcl.studies.contract import check_promises
 
     verdicts, results = [], sys.stdout
@@ -26,7 +26,9 @@ def check(
             verdicts.append(verdict)
             if not json_:
                 sign = "FAILED" if verdict.reason else "ok    "
-                print(f"{sign} {verdict.promise}: {verdict.reason or verdict.meaning}", file=results, flush=True)
+                known = verdict.reason and any(verdict.reason == other.reason for other in verdicts[:-1])
+                told = "for a reason told above" if known else verdict.reason or verdict.meaning
+                print(f"{sign} {verdict.promise}: {told}", file=results, flush=True)
     if json_:
         print(json.dumps({"method": method, "promises": [{**asdict(v), "kept": not v.reason} for v in verdicts]}))
     if any(verdict.reason for verdict in verdicts):

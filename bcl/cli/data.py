@@ -32,13 +32,13 @@ def status(json_: Json = False) -> None:
 
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(metavar="PATH")], json_: Json = False) -> None:
-    """Read a data set, or the pretrained weights, from files that you have."""
+    """Read a data set, or pretrained weights, from files of yours."""
     _print(_import(name, path), json_)
 
 
 @app.command()
 def fetch(name: Name, json_: Json = False) -> None:
-    """Download a data set, or the pretrained weights, from its public home, and import it."""
+    """Download a data set, or pretrained weights, and import it. From its public home."""
     from bcl.cli.progress import progress
     from bcl.data.fetch import downloaded
 
@@ -51,7 +51,7 @@ def fetch(name: Name, json_: Json = False) -> None:
 
 @app.command()
 def verify(names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]")] = None, json_: Json = False) -> None:
-    """Recompute checksums; of everything in the cache where no name is given."""
+    """Recompute checksums. Of everything in the cache, where no name is given."""
     from bcl.cli.progress import progress
     from bcl.data import cache, inventory
 

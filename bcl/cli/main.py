@@ -62,7 +62,7 @@ def options(
 def list_(
     what: Annotated[str, typer.Argument(metavar="[benchmarks|methods|suites|METHOD]")] = "", json_: Json = False
 ) -> None:
-    """What there is: benchmarks, methods, suites; or one method with its hyper-parameters."""
+    """Benchmarks, methods, suites; or one method's hyper-parameters."""
     from bcl.cli import catalogue
 
     content = catalogue.content(what, brief=not json_)
@@ -183,6 +183,8 @@ def _usage(error: Any, words: list[str]) -> int:
     if message.startswith("No such command"):
         commands = error.ctx.command.list_commands(error.ctx)  # of the group in which it was looked for
         message = str(unknown("command", next((w for w in words if f"'{w}'" in message), ""), commands))
+    if message.startswith("Missing argument"):
+        message = f"{message.rstrip('.')}: see `{error.ctx.command_path} --help`"
     return _fail(" ".join(message.split()), 2)
 
 

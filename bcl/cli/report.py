@@ -22,7 +22,7 @@ def report(
     ] = None,
     json_: given.Json = False,
 ) -> None:
-    """Tables and figures of the runs in a directory, as one page; of a suite, against the published figures."""
+    """Tables and figures of the runs in a directory, as one page. Of a suite, against the published figures."""
     from bcl.report import summary
     from bcl.report.read import read_study
 

@@ -50,7 +50,7 @@ def run(
     save_every: given.SaveEvery = 60.0,
     json_: given.Json = False,
 ) -> None:
-    """Run methods on a benchmark, several seeds each, and print the table. The same command goes on after Ctrl-C."""
+    """Run methods on a benchmark, and print the table. The same command goes on after Ctrl-C."""
     del resume  # it is the rule
     start_server(len(methods) * (1 if seed is not None else seeds or 5), workers)
     from bcl.cli.progress import Watch
@@ -79,7 +79,7 @@ def run(
 
 
 def demo(seeds: given.Seeds = 3, out: Path = Path("runs/demo"), json_: given.Json = False) -> None:
-    """BCL against replay and fine-tuning on embedded data: a table and a report, in a minute or two."""
+    """A table and a report on embedded data. BCL against replay and fine-tuning, in a minute or two."""
     start_server(seeds, None)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish

@@ -47,7 +47,7 @@ def speed(
     workers: given.Workers = None,
     json_: given.Json = False,
 ) -> None:
-    """Steps per second on this machine, on random data: every method, or those named. Or whole runs' time."""
+    """Steps per second on this machine. On random data: every method, or those named. Or whole runs' time."""
     from bcl.learners import METHODS, method
     from bcl.loading import describe
     from bcl.runs.precision import PRECISIONS
@@ -116,7 +116,10 @@ def _numbers(words: str) -> list[int]:
 
 
 def _line(row: Speed) -> str:
-    line = f"  {row.members} members: {row.milliseconds:.3f} ms per member-step, {row.steps_per_second:,.0f} steps/s"
+    from bcl.report.formatting import count
+
+    times = f"{row.milliseconds:.3f} ms per member-step, {row.steps_per_second:,.0f} steps/s"
+    line = f"  {count(row.members, 'member')}: {times}"
     if row.kernels is not None:
         line += f", {row.kernels} kernels, {row.busy:.0%} busy, {row.memory_mib:.0f} MiB"
     return line if row.bound is None else f"{line}, {row.bound:.0f} x bound"
@@ -126,19 +129,20 @@ def _table(benchmark: str, device: str, precision: str, rows: Sequence[Speed]) -
     from rich.table import Table
 
     table = Table(title=f"{benchmark}, {device}, {precision}", title_justify="left", box=None, pad_edge=False)
-    table.add_column("method")
-    for column in ("members", "ms/member-step", "steps/s", "eager ms", "kernels", "busy", "MiB", "x bound"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(
-            row.method,
-            str(row.members),
-            f"{row.milliseconds:.3f}",
-            f"{row.steps_per_second:,.0f}",
-            "" if row.eager_milliseconds is None else f"{row.eager_milliseconds:.1f}",
-            "" if row.kernels is None else str(row.kernels),
-            "" if row.busy is None else f"{row.busy:.0%}",
-            "" if row.memory_mib is None else f"{row.memory_mib:.0f}",
-            "" if row.bound is None else f"{row.bound:.0f}",
-        )
+    columns = {
+        "method": [row.method for row in rows],
+        "members": [str(row.members) for row in rows],
+        "ms/member-step": [f"{row.milliseconds:.3f}" for row in rows],
+        "steps/s": [f"{row.steps_per_second:,.0f}" for row in rows],
+        "eager ms": ["" if row.eager_milliseconds is None else f"{row.eager_milliseconds:.1f}" for row in rows],
+        "kernels": ["" if row.kernels is None else str(row.kernels) for row in rows],
+        "busy": ["" if row.busy is None else f"{row.busy:.0%}" for row in rows],
+        "MiB": ["" if row.memory_mib is None else f"{row.memory_mib:.0f}" for row in rows],
+        "x bound": ["" if row.bound is None else f"{row.bound:.0f}" for row in rows],
+    }
+    said = {name: cells for name, cells in columns.items() if any(cells)}  # on a CPU, no more than four of them
+    for name in said:
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for cells in zip(*said.values(), strict=True):
+        table.add_row(*cells)
     return table

@@ -66,7 +66,7 @@ def _columns(lines: Sequence[dict[str, Any]]) -> Columns:
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
         before, said = line["group"], settings
-    return {name: cells for name, cells in columns.items() if name not in ("settings", "failed") or any(cells)}
+    return {name: cells for name, cells in columns.items() if any(cells)}
 
 
 def _widths(columns: Columns, room: int, gap: int) -> dict[str, int]:

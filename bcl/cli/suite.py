@@ -11,7 +11,7 @@ import typer
 from bcl.cli import options as given
 from bcl.processes import cores, start_server
 
-app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own YAML file.", no_args_is_help=True)
+app = typer.Typer(help="Suites of runs: the paper's tables and figures, or your own.", no_args_is_help=True)
 
 Name = Annotated[
     str,
@@ -32,7 +32,7 @@ def show(
     device: given.Device = "auto", workers: given.Workers = None, precision: given.PrecisionOrNot = None,
     json_: given.Json = False,
 ) -> None:  # fmt: skip
-    """What a suite consists of, what of it is done, missing or failed, and how long the rest may take."""
+    """How a suite stands: runs done, missing, failed; time left."""
     from bcl.runs.store import RunStore
     from bcl.studies.plan import only, plan, where_values_come_from
     from bcl.studies.status import Status

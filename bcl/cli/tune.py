@@ -43,6 +43,7 @@ def tune(
     start_server(cores(), workers)
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
+    from bcl.report.formatting import count
     from bcl.runs.presets import place_of
     from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
@@ -66,9 +67,8 @@ def tune(
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        print(
-            f"{place_of(benchmark, encoder)} ({scenario}) {method}, {seeds} seeds on {home.tuning_tasks} tuning tasks"
-        )
+        tasks = f"{place_of(benchmark, encoder)} ({scenario}), {home.tuning_tasks} tuning tasks"
+        print(f"{method} on {tasks}: ACC in percent, mean of {count(seeds, 'seed')}")
         for row in rows:
             values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from bcl.errors import InputError, unknown
@@ -60,7 +62,9 @@ def method(name: str) -> type[Learner]:
         module, _, attribute = METHODS[name].partition(":")
         return cast("type[Learner]", getattr(importlib.import_module(module), attribute))
     installed = installed_methods()
-    if ":" not in name and name not in installed:
+    if ":" not in name and name not in installed and not name.endswith(".py"):
+        if "," in name:
+            raise InputError(f"one method at a time, not '{name}': names are separated by spaces")
         raise unknown("method", name, (*METHODS, *installed, "module:Class"))
     return _checked(name, load(installed[name].value if name in installed else name, "method", "class"))
 
@@ -76,4 +80,9 @@ def _checked(name: str, found: Any) -> type[Learner]:
         raise InputError(f"method {name} has no `Hyper`: the class of its hyper-parameters")
     if found.step is Learner.step:
         raise InputError(f"method {name} has no `step(self, x, y, t)`")
+    if "__dataclass_fields__" not in vars(hyper) and get_annotations(hyper):
+        raise InputError(f"method {name}: write @hypers above the class {hyper.__name__}")
+    for field in fields(hyper):
+        if "meaning" not in field.metadata:
+            raise InputError(f'method {name}: say what {field.name} is, as in `{field.name}: ... = hyper(0.1, "...")`')
     return found

@@ -20,6 +20,7 @@ from bcl.learners.inputs import (
     as_labels,
     check_labels,
     check_new_classes,
+    check_parts,
     check_samples,
     check_task,
     strangers,
@@ -88,6 +89,7 @@ class Learner(Passes):
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
+        check_parts(net, setting)
         super().__init__(net, setting)
         if setting.scenario not in self.scenarios:
             raise InputError(self.refusal(setting.scenario))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bcl.errors import InputError, first_line
 from bcl.streams import Setting
@@ -26,6 +26,14 @@ def check_task(t: Any, setting: Setting) -> int:
     return int(t)
 
 
+def check_parts(net: object, setting: object) -> None:
+    """What a learner is made of."""
+    if not isinstance(net, nn.Module):
+        raise InputError(f"a learner takes a network first, an nn.Module that is made, not {net!r}")
+    if not isinstance(setting, Setting):
+        raise InputError(f"a learner takes a setting second, such as bcl.Setting.stream(10, 64), not {setting!r}")
+
+
 def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_size: bool = False) -> Tensor:
     """Samples as a tensor of the setting's type and shape; one alone becomes a batch of one.
 
@@ -34,7 +42,9 @@ def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_s
     x = _of_type(as_tensor("samples", samples, device), getattr(torch, setting.dtype))
     if x.shape == setting.shape:
         x = x[None]
-    if x.shape[1:] != setting.shape or x.dim() == 0 or len(x) == 0:
+    if x.dim() and len(x) == 0:
+        raise InputError("there is no sample in this batch: at least one is needed")
+    if x.shape[1:] != setting.shape or x.dim() == 0:
         raise InputError(f"samples must have shape (n, {', '.join(map(str, setting.shape))}), not {tuple(x.shape)}")
     if x.is_floating_point():
         low, high = torch.aminmax(x)

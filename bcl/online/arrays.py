@@ -34,7 +34,8 @@ def samples(x: Any) -> Array:
     if 0 in array.shape:
         raise InputError(f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     if array.dtype.kind == "f" and not np.isfinite(array.sum(dtype=np.float64)) and not np.isfinite(array).all():
-        raise InputError("Input X contains NaN or infinity")
+        place = ", ".join(map(str, np.argwhere(~np.isfinite(array))[0]))
+        raise InputError(f"Input X contains NaN or infinity, first at X[{place}]: impute it, or leave the sample out")
     return array
 
 

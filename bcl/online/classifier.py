@@ -16,7 +16,7 @@ from bcl.engine.checkpoint import read
 from bcl.engine.evaluate import samples_at_a_time
 from bcl.engine.observing import capture_steps
 from bcl.engine.restore import restore
-from bcl.errors import InputError, unknown
+from bcl.errors import InputError, first_line, unknown
 from bcl.learners import method as find_method
 from bcl.learners.base import Learner
 from bcl.learners.inputs import as_tensor
@@ -40,6 +40,7 @@ class OnlineClassifier(OneByOne):
     boundaries: "none", or "drift", for a method that needs them where nobody calls `end_task()`.
     batch_size: samples per step.
     epochs: passes of `fit`; `partial_fit` makes one.
+    device: where it learns and answers, "cpu" or "cuda".
     random_state: of all that is random.
 
     Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken; rows of whole
@@ -121,7 +122,7 @@ class OnlineClassifier(OneByOne):
         setting = setting_of(x, memory=self.memory, seed=_seed(self.random_state), boundaries=self.boundaries)
         net, setting = network_of(self.network, setting, whole=x.dtype.kind in "iu")
         kind = find_method(self.method) if isinstance(self.method, str) else self.method
-        self.learner_ = kind(net, setting, **(self.hyper or {})).to(self.device)
+        self.learner_ = _moved(kind(net, setting, **(self.hyper or {})), self.device)
         self.labels_, self.n_samples_seen_, self.n_features_in_ = labels, 0, int(x.shape[1])
         self._begin_features()
 
@@ -180,8 +181,9 @@ class OnlineClassifier(OneByOne):
             save_learner(learner, path, {"OnlineClassifier": about})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], network: Network = None) -> Self:
-        """What `save` wrote, to go on with. `network`: as it was given, if it was a module or a function."""
+    def load(cls, path: str | os.PathLike[str], network: Network = None, device: str | None = None) -> Self:
+        """What `save` wrote, to go on with. `network`: as it was given, if it was a module or a function. `device`:
+        another one than it was saved on."""
         about = read(path)[1].get("OnlineClassifier")
         if about is None:
             raise InputError(f"{path} was not saved from an OnlineClassifier: use bcl.restore(path, network)")
@@ -189,7 +191,8 @@ class OnlineClassifier(OneByOne):
         if network is None and parameters["network"] == GIVEN:
             raise InputError(f"{path} was saved with a network of your own: load(path, network)")
         model = cls(**{**parameters, "network": parameters["network"] if network is None else network})
-        model.learner_ = restore(path, lambda setting: network_of(model.network, setting)[0]).to(model.device)
+        model.device = model.device if device is None else device
+        model.learner_ = _moved(restore(path, lambda setting: network_of(model.network, setting)[0]), model.device)
         model.labels_, model.n_samples_seen_ = Labels.from_json(about["labels"]), about["seen"]
         model.n_features_in_ = about["width"]
         if about["names"]:
@@ -288,6 +291,13 @@ def _distinct(labels: Sequence[Any]) -> list[Any]:
         return sorted(found)
     except TypeError:
         return found
+
+
+def _moved(learner: Learner, device: str) -> Learner:
+    try:
+        return learner.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {device!r} is not to be had here ({first_line(error)}): take device='cpu'") from error
 
 
 def _whole(name: str, value: Any) -> int:

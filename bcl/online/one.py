@@ -45,38 +45,38 @@ class OneByOne:
         if names is None:
             self.partial_fit([np.asarray(row) for row in rows], found)
             return
+        places = self._with(names)
+        matrix = _matrix(rows, places)  # refused before anything has changed
         if not hasattr(self, "learner_"):
             self._begin(np.zeros((1, len(names)), dtype=np.float32), Labels())
-        if not hasattr(self, "_places"):
-            raise InputError("this stream began with arrays: its features have no names")
-        self._widen(names)
-        self._learn(self._matrix(rows), found)
+        self._widen(places)
+        self._learn(self._padded(matrix), found)
 
     def predict_one(self, x: Any) -> Any:
         """The most probable label; None before anything was learnt."""
         if not hasattr(self, "learner_"):
             return None
-        return self._answers(self._matrix(_rows([x])[0]))[0].tolist()[0]
+        return self._answers(self._samples([x]))[0].tolist()[0]
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each label so far."""
         if not hasattr(self, "learner_"):
             return {}
-        probabilities = self._answers(self._matrix(_rows([x])[0]))[1][0].tolist()
+        probabilities = self._answers(self._samples([x]))[1][0].tolist()
         return dict(zip(self.labels_.classes.tolist(), probabilities, strict=True))
 
     def predict_many(self, X: Any) -> Any:
         """Labels, as a series with the index of the data frame."""
         answers: Sequence[Any] = [None] * len(X)
         if hasattr(self, "learner_"):
-            answers = self._answers(self._matrix(_rows(X)[0]))[0].tolist()
+            answers = self._answers(self._samples(X))[0].tolist()
         return sys.modules["pandas"].Series(answers, index=X.index, dtype="object") if _is_frame(X) else answers
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities, as a data frame with a column for each label."""
         known = hasattr(self, "learner_")
         labels = self.labels_.classes.tolist() if known else []
-        answers = self._answers(self._matrix(_rows(X)[0]))[1] if known else np.zeros((len(X), 0))
+        answers = self._answers(self._samples(X))[1] if known else np.zeros((len(X), 0))
         if not _is_frame(X):
             return [dict(zip(labels, row, strict=True)) for row in answers.tolist()]
         return sys.modules["pandas"].DataFrame(answers, index=X.index, columns=labels)
@@ -86,41 +86,42 @@ class OneByOne:
     def _begin_features(self) -> None:
         self._places: dict[Hashable, int] = {}
 
-    def _widen(self, names: Sequence[Hashable]) -> None:
-        """Give further features a place, the first layer as many inputs, and stored samples zeros there."""
-        places, learner = self._places, self.learner_
-        for name in names:
-            places.setdefault(name, len(places))
-        self.n_features_in_ = len(places)
+    def _with(self, names: Sequence[Hashable]) -> dict[Hashable, int]:
+        """The places of all features so far, and of these."""
+        places: dict[Hashable, int] = getattr(self, "_places", {})
+        if hasattr(self, "learner_") and not places:
+            raise InputError("this stream began with arrays, whose features have no names: go on with arrays")
+        new = [name for name in names if name not in places]
+        return {**places, **{name: len(places) + n for n, name in enumerate(new)}} if new else places
+
+    def _widen(self, places: dict[Hashable, int]) -> None:
+        """Give the first layer as many inputs as there are features, and stored samples zeros there."""
+        learner = self.learner_
         (width,) = learner.setting.shape
-        if len(places) <= width:
-            return
-        wider = replace(learner.setting, shape=(max(len(places), 2 * width),))
-        if not isinstance(learner.net, Standardized):
+        if len(places) > width and not isinstance(learner.net, Standardized):
             new = ", ".join(map(str, list(places)[width:]))
             raise InputError(
                 f"feature {new} is new, and the network takes {width}: give it all features from the start"
             )
+        self._places, self.n_features_in_ = places, len(places)
+        if len(places) <= width:
+            return
+        wider = replace(learner.setting, shape=(max(len(places), 2 * width),))
         state = learner.state_dict()
         learner.net, _ = network_of("mlp", wider)
         learner.net.to(learner.visible.device)
         adopt(learner, wider, state)
 
-    def _matrix(self, rows: Sequence[Any]) -> Array:
-        """Rows of features, by the places of their names."""
-        if not rows or not isinstance(rows[0], Mapping):
+    def _samples(self, X: Any) -> Array:
+        """Samples to answer; a feature that has not come yet counts for nothing."""
+        rows, names = _rows(X)
+        if names is None:
             return arrays.samples([np.asarray(row) for row in rows])
-        places = self._places
-        matrix = np.zeros((len(rows), self.learner_.setting.shape[0]))
-        for number, row in enumerate(rows):
-            for name, value in row.items():
-                place = places.get(name)
-                if place is not None:
-                    try:
-                        matrix[number, place] = value
-                    except (TypeError, ValueError):
-                        raise InputError(f"feature {name!r} is {value!r}, not a number: encode it first") from None
-        return arrays.samples(matrix)
+        return self._padded(_matrix(rows, self._with(())))
+
+    def _padded(self, matrix: Array) -> Array:
+        more = self.learner_.setting.shape[0] - matrix.shape[1]
+        return np.pad(matrix, ((0, 0), (0, more))) if more else matrix
 
     def _features_to_json(self) -> dict[str, Any]:
         return {"features": Labels(self._places).to_json()}
@@ -140,3 +141,17 @@ def _rows(X: Any) -> tuple[list[Any], list[Hashable] | None]:
         return rows, None
     names = {name for row in rows for name in row}
     return rows, sorted(names, key=lambda name: (str(type(name)), str(name)))
+
+
+def _matrix(rows: Sequence[Mapping[Hashable, Any]], places: Mapping[Hashable, int]) -> Array:
+    """Rows of features, by the places of their names."""
+    matrix = np.zeros((len(rows), len(places)))
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            place = places.get(name)
+            if place is not None:
+                try:
+                    matrix[number, place] = value
+                except (TypeError, ValueError):
+                    raise InputError(f"feature {name!r} is {value!r}, not a number: encode it first") from None
+    return arrays.samples(matrix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from bcl.report import legends
 from bcl.report.budget import MEBIBYTE, budget
@@ -89,5 +89,7 @@ def _panel(figure: Chart, axes: Any, group: Group, axis: str) -> None:
         axes.set_xscale("log", base=2 if axis == "passes" else 10)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel(AXES[axis][0])
     axes.grid(axis="x", visible=False)

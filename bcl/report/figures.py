@@ -11,7 +11,15 @@ from pathlib import Path
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, StorageError, unknown
 from bcl.names import slug
-from bcl.report import accuracy_figure, axis_figure, continual_figure, matrix_figure, prequential_figure, time_figures
+from bcl.report import (
+    accuracy_figure,
+    axis_figure,
+    budget_figure,
+    continual_figure,
+    matrix_figure,
+    prequential_figure,
+    time_figures,
+)
 from bcl.report.chart import Chart, with_rows
 from bcl.report.grouping import from_results
 from bcl.report.study import Group, Result, Row, Study
@@ -99,6 +107,8 @@ def save_figures(study: Study, directory: str | Path, formats: Sequence[str] = (
         stem = _file_name(group, taken)
         for name, figure in figures_of(group, study.axis).items():
             written += _write(figure, directory / f"{stem}-{slug(name)}", formats)
+        if spent := budget_figure.draw(group):
+            written += _write(spent, directory / f"{stem}-cost", formats)
     return written
 
 

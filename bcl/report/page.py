@@ -26,7 +26,7 @@ from bcl.report.paper import difference
 from bcl.report.provenance import by_source
 from bcl.report.sheet import Sheet
 from bcl.report.study import Group, Result, Row, Study, leader
-from bcl.report.style import colour, in_the_dark, themed, tint
+from bcl.report.style import colour, colour_at_night, themed, tint
 from bcl.report.tables import caution, sheets
 
 SETTINGS = {  # of a run's config, in the words of the page
@@ -72,7 +72,7 @@ def render(study: Study) -> str:
         lead=_suite_lead(study, runs) if study.is_suite else _lead(study, runs),
         notes=[*study.notes, *study.problems],
         sections=[_section(number, group, study) for number, group in enumerate(study.groups)],
-        colours={one: in_the_dark(one) for one in _colours(study)},
+        colours=dict(sorted({colour(row): colour_at_night(row) for row in study.rows}.items())),
         results=results,
         over_time=over_time,
         within_tasks=continual_sheet(study),
@@ -82,11 +82,6 @@ def render(study: Study) -> str:
         versions=_versions(runs),
         hardware=_distinct(run.get("hardware") for run in runs),
     )
-
-
-def _colours(study: Study) -> list[str]:
-    """Of all swatches and lines."""
-    return sorted({colour(row) for row in study.rows})
 
 
 def _files(one: Sheet) -> list[dict[str, str]]:

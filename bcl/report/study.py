@@ -199,7 +199,7 @@ class Study:
                 f"left out: {_versions(others)}."
             )
         if self.unplanned:
-            notes.append(f"Left out, as they are not of the suite's last plan: {_versions(self.unplanned)}.")
+            notes.append(f"Left out, as they are not of the suite's last plan: {_methods(self.unplanned)}.")
         return notes
 
 
@@ -207,6 +207,12 @@ def _versions(runs: Iterable[Result]) -> str:
     """How many runs of which version of the code."""
     counts = Counter(version(run) for run in runs)
     return listing([f"{count(number, 'run')} of {code or 'an unnamed version'}" for code, number in counts.items()])
+
+
+def _methods(runs: Iterable[Result]) -> str:
+    """How many runs of which method, with the version of its code."""
+    counts = Counter((run["method"], version(run) or "unnamed") for run in runs)
+    return listing([f"{count(number, 'run')} of {method} (code {code})" for (method, code), number in counts.items()])
 
 
 def version(run: Result) -> str:

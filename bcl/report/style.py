@@ -87,8 +87,20 @@ def is_upper_bound(method: str) -> bool:
 
 def colour(row: Row) -> str:
     """The method's colour; its further configurations are lighter shades of it."""
-    base = getattr(packaged(row.method), "colour", "") or _spare(SPARE, row.method)
-    return lighter(base, min(0.22 * row.index, 0.55))
+    return lighter(_base(row), _shade(row))
+
+
+def colour_at_night(row: Row) -> str:
+    """The same on the dark page, where further configurations are lighter than what is seen of the first."""
+    return lighter(in_the_dark(_base(row)), _shade(row))
+
+
+def _base(row: Row) -> str:
+    return getattr(packaged(row.method), "colour", "") or _spare(SPARE, row.method)
+
+
+def _shade(row: Row) -> float:
+    return min(0.22 * row.index, 0.55)
 
 
 def lighter(colour: str, share: float) -> str:

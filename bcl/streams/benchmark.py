@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -249,6 +250,8 @@ def benchmark(name: str) -> Benchmark:
         return own_benchmark(name)
     base, _, options = name.partition("?")
     if base not in BENCHMARKS:
+        if os.path.exists(base):
+            raise InputError(f"your own data are named {'folder' if os.path.isdir(base) else 'npz'}:{name}")
         raise unknown("benchmark", base, (*BENCHMARKS, "folder:PATH", "npz:FILE"))
     found = query(options)
     for option in found:

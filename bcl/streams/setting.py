@@ -103,7 +103,7 @@ class Setting:
     def split(
         cls,
         classes: Sequence[Sequence[int]],
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         *,
         scenario: str = "task",
         dtype: str = "float32",
@@ -113,14 +113,14 @@ class Setting:
     ) -> Setting:
         """Tasks that bring new classes each."""
         rows = tuple(tuple(int(c) for c in row) for row in classes)
-        return cls(scenario, rows, tuple(shape), dtype=dtype, memory=memory, seed=seed, mask_unseen=mask_unseen)
+        return cls(scenario, rows, _shape(shape), dtype=dtype, memory=memory, seed=seed, mask_unseen=mask_unseen)
 
     @classmethod
     def domain(
         cls,
         tasks: int,
         classes: int,
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         *,
         dtype: str = "float32",
         memory: int = 50,
@@ -128,13 +128,13 @@ class Setting:
     ) -> Setting:
         """Tasks that share one set of classes and differ in their inputs."""
         rows = (tuple(range(classes)),) * tasks
-        return cls("domain", rows, tuple(shape), dtype=dtype, memory=memory, seed=seed)
+        return cls("domain", rows, _shape(shape), dtype=dtype, memory=memory, seed=seed)
 
     @classmethod
     def stream(
         cls,
         classes: int,
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         *,
         boundaries: str = "none",
         dtype: str = "float32",
@@ -150,5 +150,10 @@ class Setting:
         """
         columns = classes or FIRST_COLUMNS
         return cls(
-            "class", ((),), tuple(shape), dtype=dtype, memory=memory, seed=seed, boundaries=boundaries, columns=columns
+            "class", ((),), _shape(shape), dtype=dtype, memory=memory, seed=seed, boundaries=boundaries, columns=columns
         )
+
+
+def _shape(given: int | Sequence[int]) -> tuple[int, ...]:
+    """Of a vector, its length will do."""
+    return (given,) if isinstance(given, int) else tuple(given)

@@ -43,6 +43,7 @@ class Trial:
     def learnt(self, learner: Learner) -> Learner:
         for x, y, t in self.batches:
             learner.observe(x, y, t)
+            _hold(learner.task == t, "its begin_task does not call super().begin_task(t)")
         return learner
 
     def tasks(self) -> Iterator[tuple[int, list[tuple[Tensor, Tensor]]]]:

@@ -97,6 +97,8 @@ def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str
         (["run", "permuted-digits", "er", "--sedes", "3"], "--seeds"),
         (["rnu", "permuted-digits", "er"], "unknown command 'rnu'; did you mean run"),
         (["run", "permuted-digits"], "METHOD"),
+        (["run", "..", "er"], "your own data are named folder:.."),
+        (["run", f"{__file__}?shuffle=false", "er"], f"your own data are named npz:{__file__}?shuffle=false"),
         (["run", "permuted-digits", "er", "--seeds", "0"], "seeds must be at least 1, not 0"),
         (["run", "permuted-digits", "er", "--seeds", "many"], "valid integer"),
         (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is a number from 0"),
@@ -154,6 +156,7 @@ def test_one_method_is_listed_with_its_hyper_parameters(capsys: pytest.CaptureFi
     code, out, _ = bcl(capsys, "list", "bcl-dual")
     assert code == 0
     assert "inner_steps" in out
+    assert "[ring, reservoir]" in " ".join(out.split()), "the values that it can have"
     (row,) = json.loads(bcl(capsys, "list", "bcl-dual", "--json")[1])["methods"]
     assert row["hyper"]["inner_steps"]["meaning"]
 
@@ -230,9 +233,10 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["memory"]
         assert row["cost"]
         assert set(row["scenarios"]) <= {"task", "domain", "class"}
-    code, out, _ = bcl(capsys, "list", "methods")
+    code, out, _ = bcl(capsys, "list")
     assert code == 0
     assert "bcl-dual" in out
+    assert "…" not in out, "80 columns are enough"
 
 
 def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
@@ -244,6 +248,8 @@ def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
     trials = json.loads(out)["trials"]["er"]
     assert len(trials) == 2
     assert trials[0]["acc"] >= trials[1]["acc"]
+    _, out, _ = bcl(capsys, "tune", "split-digits", "er", "--trials", 2, "--seeds", 1, "--workers", 1)
+    assert out.startswith("er on split-digits (task), 5 tuning tasks: ACC in percent, mean of 1 seed\n")
     for path in tmp_path.glob("runs/tune/**/result.json"):
         assert json.loads(path.read_text())["config"]["part"] == "tune"
     _, out, _ = bcl(capsys, "run", "split-digits", "er", "--seed", 0, *QUICK, "--json")

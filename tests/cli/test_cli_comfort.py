@@ -54,6 +54,17 @@ def test_help_names_benchmarks_and_methods(command: list[str], capsys: pytest.Ca
     assert {*METHODS, "split-miniimagenet", "folder:PATH"} <= set(words)
 
 
+@pytest.mark.parametrize("command", [[], ["suite"], ["data"]])
+def test_help_says_what_each_command_is_for_in_one_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.split("Commands:")[1]
+
+
+def test_a_missing_word_leads_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suite", "run"]) == 2
+    assert capsys.readouterr().err == "bcl: Missing argument 'NAME': see `bcl suite run --help`\n"
+
+
 def test_help_names_suites(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "run", "--help"]) == 0
     assert "paper/table1" in capsys.readouterr().out.split("Suites:")[1]

@@ -145,6 +145,10 @@ def test_an_error_in_it_names_its_line(run: Run, workers: str) -> None:
         assert "cannot be made: KeyError: 'no table' (own_method_of_mine.py:19: raise KeyError" in done.stderr
 
 
+HYPER = "import bcl\nfrom bcl.learners.hyper import HyperParameters, hyper, hypers\n"
+LEARNER = "class Method(bcl.Learner):\n    Hyper = Of\n    def step(self, x, y, t): pass"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -152,6 +156,11 @@ def test_an_error_in_it_names_its_line(run: Run, workers: str) -> None:
         ("def Method(): pass", "is not a subclass of bcl.Learner"),
         ("import bcl\nclass Method(bcl.Learner): pass", "has no `Hyper`"),
         ("import bcl\nclass Method(bcl.Learner): Hyper = bcl.ER.Hyper", "has no `step(self, x, y, t)`"),
+        (f"{HYPER}@hypers\nclass Of(HyperParameters):\n    lr: float = 0.1\n{LEARNER}", "say what lr is"),
+        (
+            f"{HYPER}class Of(HyperParameters):\n    lr: float = hyper(0.1, '')\n{LEARNER}",
+            "write @hypers above the class Of",
+        ),
         ("x = 1 / 0", "importing FILE failed (ZeroDivisionError: division by zero (FILE.py:1: x = 1 / 0))"),
         ("import not_there", "cannot import FILE (No module named 'not_there')"),
     ],
@@ -162,6 +171,19 @@ def test_what_is_not_a_method(here: Path, text: str, said: str) -> None:
     with pytest.raises(InputError) as error:
         method(f"{name}:Method")
     assert said.replace("FILE", name) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder/mine.py:Mine", "name it mine:Mine"),
+        ("mine.py", "name it mine:Class"),
+        ("er,mer", "separated by spaces"),
+    ],
+)
+def test_a_name_that_is_nearly_right(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        method(name)
 
 
 def test_a_method_of_an_installed_package(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

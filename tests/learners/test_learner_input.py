@@ -13,9 +13,11 @@ from tiny import (
     tiny_setting,
     tiny_stream,
 )
+from torch import nn
 
 from bcl.errors import InputError, UnknownNameError
 from bcl.learners import METHODS, method
+from bcl.streams import Setting
 
 X, Y = torch.zeros(3, 5), torch.tensor([0, 3, 0])
 BAD = {
@@ -26,7 +28,7 @@ BAD = {
     "no batch dimension": (torch.zeros(5), Y, 0, "shape"),
     "scalar": (torch.tensor(1.0), Y, 0, "shape"),
     "one dimension more": (torch.zeros(3, 5, 1), Y, 0, "shape"),
-    "empty": (torch.zeros(0, 5), Y[:0], 0, "shape"),
+    "empty": (torch.zeros(0, 5), Y[:0], 0, "no sample"),
     "bool samples": (torch.zeros(3, 5, dtype=torch.bool), Y, 0, "float32"),
     "text": ([["a"] * 5] * 3, Y, 0, "samples must be"),
     "ragged": ([[0.0] * 5, [0.0] * 4, [0.0] * 5], Y, 0, "samples must be"),
@@ -60,6 +62,17 @@ def test_bad_batches_are_refused_and_change_nothing(name, problem, started):
         learner.observe(x, y, t)
     assert same_state(state(learner), before)
     assert (learner.task, learner.training) == (task, mode)
+
+
+def test_what_is_no_network_and_no_setting():
+    setting = Setting.split([[0, 1]], shape=5)
+    assert setting.shape == (5,), "of a vector, its length will do"
+    for parts, said in (
+        ((nn.Linear, setting), "an nn.Module that is made"),
+        ((nn.Linear(5, 2), [[0, 1]]), "takes a setting second"),
+    ):
+        with pytest.raises(InputError, match=said):
+            method("er")(*parts)
 
 
 @pytest.mark.parametrize("name", list(METHODS))

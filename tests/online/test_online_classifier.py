@@ -141,7 +141,31 @@ def test_features_by_name_missing_and_new_without_river(tmp_path):
         one.learn_one({"depth": 1.0, "length": 1}, "deep")
     assert again.predict_proba_one({"depth": 1.0}) == model.predict_proba_one({"depth": 1.0})
     with pytest.raises(InputError, match="'length' is 'far', not a number"):
-        model.learn_one({"length": "far"}, "long")
+        model.learn_one({"length": "far", "new": 1.0}, "long")
+    assert model.n_features_in_ == 4, "what is refused leaves no trace"
+
+
+def test_a_first_sample_that_is_refused_leaves_no_trace():
+    model = OnlineClassifier(**QUICK)
+    with pytest.raises(InputError, match="not a number"):
+        model.learn_one({"far": "x"}, 0)
+    assert model.predict_one({"far": 1.0}) is None
+    model.learn_one({"near": 1.0}, 0)
+    assert model.n_features_in_ == 1
+
+
+def test_a_stream_of_arrays_does_not_go_on_with_names():
+    model = OnlineClassifier(**QUICK).partial_fit(*samples([0, 1]))
+    for act in (lambda: model.learn_one({"a": 1.0}, 0), lambda: model.predict_one({"a": 1.0})):
+        with pytest.raises(InputError, match="began with arrays"):
+            act()
+
+
+def test_a_file_is_loaded_on_another_device(tmp_path):
+    OnlineClassifier(device="cpu:0", **QUICK).partial_fit(*samples([0, 1])).save(tmp_path / "model")
+    assert OnlineClassifier.load(tmp_path / "model", device="cpu").device == "cpu"
+    with pytest.raises(InputError, match="take device='cpu'"):
+        OnlineClassifier.load(tmp_path / "model", device="gpu")
 
 
 def test_inputs_as_they_come_without_a_warning():
@@ -174,6 +198,11 @@ MISTAKES = {
     "unknown parameter": (lambda m: m.set_params(memmory=3), "did you mean memory"),
     "unknown hyper": (lambda m: m.set_params(hyper={"rate": 1}).partial_fit(*samples([0])), "unknown hyper-parameter"),
     "no batch": (lambda m: m.set_params(batch_size=0).partial_fit(*samples([0])), "batch_size must be"),
+    "no such device": (
+        lambda m: m.set_params(device="gpu").partial_fit(*samples([0])),
+        "device 'gpu' is not to be had",
+    ),
+    "not a number": (lambda m: m.partial_fit([[0.0, 1.0], [2.0, float("nan")]], [0, 1]), r"first at X\[1, 1\]: impute"),
     "sparse": (lambda m: m.partial_fit(__import__("scipy.sparse").sparse.eye(3).tocsr(), [0, 1, 2]), "toarray"),
 }
 

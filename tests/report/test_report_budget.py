@@ -49,6 +49,13 @@ def test_each_method_is_a_curve_in_order_of_its_cost(result: Made) -> None:
     assert [at for at, _ in budget_figure.points(group, "stored_bytes")["bcl-mean"]] == [5.0]
 
 
+def test_ticks_have_room(result: Made) -> None:
+    (group,) = from_results(spending(result)[2:]).groups
+    _, stored = budget_figure.draw(group).axes  # type: ignore[union-attr]
+    assert stored.get_xscale() == "linear"
+    assert len(stored.get_xticks()) <= 7
+
+
 def test_its_points_are_named_and_go_with_the_legend_of_the_group(result: Made) -> None:
     (group,) = from_results(spending(result)).groups
     figure = budget_figure.draw(group)

@@ -12,7 +12,7 @@ from bcl.errors import InputError, UnknownNameError
 from bcl.learners import METHODS, method
 from bcl.report.figures import FIGURES, as_svg, draw, figures_of, save_figures
 from bcl.report.grouping import from_results, rows_of
-from bcl.report.style import colour, marker
+from bcl.report.style import colour, colour_at_night, marker
 from bcl.report.time_figures import spread_out
 
 
@@ -59,6 +59,8 @@ def test_files(result, tmp_path):
     assert len(files) == len(set(files)) == 3 * 4 * 2
     assert all(path.parent == tmp_path / "new" / "place" and path.is_file() for path in files)
     assert all(path.read_bytes().startswith(b"%PDF" if path.suffix == ".pdf" else b"<svg") for path in files)
+    paid = [result(method, passes={"forward": n, "backward": n}) for n, method in enumerate(("er", "gem"), 1)]
+    assert [path.name for path in save_figures(from_results(paid), tmp_path, ["svg"])][-1].endswith("-cost.svg")
     with pytest.raises(UnknownNameError, match="svg"):
         save_figures(from_results(runs), tmp_path, ["sgv"])
 
@@ -70,12 +72,21 @@ def test_too_many_rows_get_one_figure(result):
     assert list(figures_of(few.groups[0], "")) == list(FIGURES)
 
 
+def far(one: str, other: str) -> bool:
+    """Whether two colours can be told apart."""
+    return sum(abs(int(one[i : i + 2], 16) - int(other[i : i + 2], 16)) for i in (1, 3, 5)) > 40
+
+
 def test_every_method_has_its_own_look(result):
     rows = {row.method: row for row in rows_of(map(result, METHODS))}
     assert len({colour(row) for row in rows.values()}) == len(METHODS)
     assert len({(colour(row), marker(row)) for row in rows.values()}) == len(METHODS)
     lighter = rows_of([result(config={"memory": memory}) for memory in (5, 50)])
     assert colour(lighter[0]) == colour(rows["er"]) != colour(lighter[1])
+    for name in METHODS:
+        one, other = rows_of([result(name, config={"memory": memory}) for memory in (5, 50)])
+        assert far(colour(one), colour(other)), name
+        assert far(colour_at_night(one), colour_at_night(other)), f"{name}, in the dark"
     unknown = [rows_of([result(name)])[0] for name in ("no.such.module:Class", "gone")]
     assert all(re.fullmatch("#[0-9a-f]{6}", colour(row)) and marker(row) for row in unknown)
     assert "no" not in sys.modules

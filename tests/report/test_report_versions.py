@@ -76,7 +76,7 @@ def test_runs_that_are_not_of_the_suites_plan_are_counted(make_suite, result, tm
     root = make_suite(tmp_path, [{"method": "er", "shifts": [1.0, 2.0]}])
     write(root, [result("er", 0, -50.0, id="er-seed0-old", code="old1")])
     study = read_study(root)
-    assert study.notes == ["Left out, as they are not of the suite's last plan: 1 run of old1."]
+    assert study.notes == ["Left out, as they are not of the suite's last plan: 1 run of er (code old1)."]
     assert study.notes[0].replace("'", "&#39;") in render(study)
     assert len(study.results) == 2
 

@@ -52,11 +52,9 @@ def test_columns_that_say_nothing_are_left_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     planned = [{"group": "split-digits", "label": "er"}, {"group": "split-digits", "label": "bcl-dual"}]
-    assert printed(planned, capsys, monkeypatch)[1].split() == [
-        "group", "method", "seeds", "done", "missing", "time", "left",
-    ]  # fmt: skip
+    assert printed(planned, capsys, monkeypatch)[1].split() == ["group", "method", "seeds", "missing", "time", "left"]
     planned[0] |= {"failed": 1, "settings": {"memory": 3}}
-    assert printed(planned, capsys, monkeypatch)[1].split()[2:6] == ["settings", "seeds", "done", "failed"]
+    assert printed(planned, capsys, monkeypatch)[1].split()[2:5] == ["settings", "seeds", "failed"]
 
 
 def test_settings_give_way_to_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,7 @@ def takes_anything(self, x, y, t):
 BROKEN = [
     (contract.learns, {"step": stands_still}, "no weight has changed"),
     (contract.learns, {"step": diverges}, "not finite"),
+    (contract.learns, {"begin_task": lambda self, t: None}, r"does not call super\(\)\.begin_task"),
     (contract.is_deterministic, {"step": draws_from_torch}, "two runs with the same seed differ in"),
     (contract.leaves_random_state_alone, {"step": draws_from_torch}, "generator of torch"),
     (contract.leaves_random_state_alone, {"step": draws_from_python}, "generator of random"),
@@ -109,6 +110,12 @@ def test_the_command_names_the_authors_line(
     (failed,) = (line for line in out if line.startswith("FAILED"))
     assert failed.startswith("FAILED does not synchronise: task-incrementally: aten::_local_scalar_dense makes")
     assert failed.endswith("(checked_method.py:3: return float(x.sum()))")
+    Path("checked_error.py").write_text("from bcl.learners.er import ER\nclass Mine(ER):\n    step = None\n")
+    assert main(["check", "checked_error:Mine"]) == 1
+    first, *others = (line for line in capsys.readouterr().out.splitlines() if line.startswith("FAILED"))
+    assert first.startswith("FAILED learns: task-incrementally: TypeError")
+    assert others
+    assert all(line.endswith(": for a reason told above") for line in others)
     assert main(["check", "finetune", "--json"]) == 0
     assert all(promise["kept"] for promise in json.loads(capsys.readouterr().out)["promises"])
 
