@@ -57,6 +57,8 @@ def _is_by_method(grid: Mapping[str, Any]) -> bool:
 
 def read_grid(path: Path) -> dict[str, Any]:
     """A grid of the user's: a YAML file with a list of values for every hyper-parameter, or such a table by method."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; --grid takes a YAML file such as `lr: [0.01, 0.1]`")
     try:
         found: dict[str, Any] = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -136,7 +136,7 @@ def test_an_error_in_it_names_its_line(run: Run, workers: str) -> None:
     assert line in second
     if workers == "1":
         done = run("tune", "split-digits", "own_method_of_mine:Stumbles", "--grid", "grid.yaml", "--seeds", "1")
-        assert done.stderr.startswith("bcl: grid.yaml cannot be read")
+        assert done.stderr.startswith("bcl: there is no file grid.yaml")
         Path("grid.yaml").write_text("lr: [0.1]")
         done = run("tune", "split-digits", "own_method_of_mine:Stumbles", "--grid", "grid.yaml", "--seeds", "1")
         assert (done.returncode, done.stderr) == (2, f"bcl: {line}\n")
