@@ -226,11 +226,12 @@ def _replay_loss_by_hand(
         slope[n:].add_(pull.div_(temperature))
 
     def number() -> Tensor:
-        value = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
+        value: Tensor = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
         if target is None:
             return value
         per_sample = (torch.xlogy(target, target) - target * log_q).sum(1, keepdim=True)
-        return value + (per_sample / classes).mean() * weight
+        held: Tensor = (per_sample / classes).mean() * weight
+        return value + held
 
     return Loss(lambda: _replay_loss(given, label, replayed_label, target, *how).value, given, slope, number)
 

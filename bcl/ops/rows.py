@@ -198,8 +198,8 @@ def write_ring(
 
 def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: int, values: Values) -> None:
     """The same on a CPU: see `_write_reservoir`."""
-    first = int(seen[t])
-    place, begin = first % size, t * size
+    counts = seen.numpy()
+    place, begin = int(counts[t]) % size, t * size
     if wrap:
         kept = range(max(0, n - size), n)
         slot = [begin + (place + i) % size for i in kept]
@@ -207,7 +207,7 @@ def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: 
         kept = range(min(n, size - place))
         slot = [begin + place + i for i in kept]
     _put_kept(slot, kept, n, fields, values)
-    seen[t] = first + (n if wrap else len(kept))
+    counts[t] += n if wrap else len(kept)
 
 
 def exchange_ring(
@@ -234,18 +234,19 @@ def _exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """The same on a CPU, where a ring that has begun need not be filled once more."""
-    count, first = int(seen[t]), t * size
-    rest = x[1:], y[1:]
+    held, new_x, new_y, counts = [_array(field) for field in fields], x.numpy(), y.numpy(), seen.numpy()
+    count, first = int(counts[t]), t * size
+    rest_x, rest_y = new_x[1:], new_y[1:]
     if join:
         oldest = slice(first + (0 if count < size else count % size), None)
-        old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
-        rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
+        old_x, old_y = (new_x, new_y) if count == 0 else (held[0][oldest], held[1][oldest])
+        rest_x, rest_y = np.concatenate((rest_x, old_x[:1])), np.concatenate((rest_y, old_y[:1]))
     place = slice(first, first + size) if prefill and count == 0 else first + count % size
-    fields[0][place], fields[1][place], fields[2][place] = x[0], y[0], t
-    for field in fields[3:]:
+    held[0][place], held[1][place], held[2][place] = new_x[0], new_y[0], t
+    for field in held[3:]:
         field[first + count % size] = 0
-    seen[t] = count + 1
-    return rest
+    counts[t] = count + 1
+    return torch.from_numpy(rest_x), torch.from_numpy(rest_y)
 
 
 def write_reservoir(
@@ -279,13 +280,17 @@ def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Val
 
 
 def _put_kept(slot: list[int], kept: Collection[int], n: int, fields: Fields, values: Values) -> None:
-    """Of n samples, write those that are kept, each into a slot of its own."""
+    """Of n samples, write those that are kept, each into a slot of its own: NumPy is quicker with a few rows."""
     if not slot:
         return
-    if len(slot) < n:
-        chosen = torch.tensor([*kept])
-        values = [v.index_select(0, chosen) if isinstance(v, Tensor) and v.dim() else v for v in values]
-    put(torch.tensor(slot), fields, values)
+    at, some = np.array(slot), slice(None) if len(slot) == n else [*kept]
+    for field, value in zip(fields, values, strict=True):
+        _array(field)[at] = _array(value)[some] if isinstance(value, Tensor) and value.dim() else int(value)
+
+
+def _array(tensor: Tensor) -> Any:
+    """A tensor on a CPU as NumPy has it, which knows no bfloat16: that stays as it is."""
+    return tensor if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
 def _index(t: int | Tensor) -> int | Tensor:
