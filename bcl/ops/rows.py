@@ -43,7 +43,7 @@ def integers(state: Tensor, n: int) -> Tensor:
 
         return kernel.integers(state, n)
     if can_look(state):
-        return torch.from_numpy(_integers(state, n))
+        return torch.from_numpy(_integers(state, n).copy())
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
@@ -52,13 +52,14 @@ def integers(state: Tensor, n: int) -> Tensor:
 
 
 def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
-    """The same on a CPU, in an array of the caller's own. A state is a place in one long row of numbers, times
-    `_GOLDEN`; they are computed in blocks, as a mini-batch takes few of them for all those operations."""
-    start = int(state)
-    state.fill_(_signed(start + n * _GOLDEN))
+    """The same on a CPU, to be read alone. A state is a place in one long row of numbers, times `_GOLDEN`; they are
+    computed in blocks, as a mini-batch takes few of them for all those operations."""
+    there = state.numpy()  # torch takes longer to read and write one number
+    start = int(there)
+    there[()] = _signed(start + n * _GOLDEN)
     place = start * _GOLDEN_INVERSE & _ALL
     block, first = divmod(place, _BLOCK)
-    return _block(block)[first : first + n].copy() if first + n <= _BLOCK else _numbers(place, n)
+    return _block(block)[first : first + n] if first + n <= _BLOCK else _numbers(place, n)
 
 
 @lru_cache(maxsize=32)
@@ -88,22 +89,33 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
 
         return kernel.choose(state, eligible, k)
     if can_look(state):
-        among = eligible.numpy()
-        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
+        return _choose(state, ~eligible.numpy(), k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
-def choose_first(state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.bool_] | None = None) -> Tensor:
-    """`choose` on a CPU, where it is seen when nothing has to be left out or repeated: among n, of which `held` are
-    eligible; the first, or those that are said."""
-    keys, k = _integers(state, n), min(k, n)
-    if held < n:
-        keys[slice(held, None) if eligible is None else ~eligible] = -1
-    largest = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(k)
-    order = largest[keys[largest].argsort()[::-1]]
-    return torch.from_numpy(order if held >= k else order[np.arange(k) % max(held, 1)])
+def choose_first(state: Tensor, n: int, k: int, held: int) -> Tensor:
+    """`choose` on a CPU, among n of which the first `held` are eligible."""
+    order = _largest(_integers(state, n)[: max(held, 1)], k)
+    return torch.from_numpy(order if k <= held else np.resize(order, min(k, n)))
+
+
+def _choose(state: Tensor, barred: NDArray[np.bool_], k: int) -> Tensor:
+    """`choose` on a CPU, where it is seen whether something has to be repeated; given what is not eligible."""
+    keys = np.where(barred, -1, _integers(state, len(barred)))
+    order = _largest(keys, k)
+    if len(order) and keys[order[-1]] < 0:  # fewer than k are eligible
+        held = len(barred) - int(np.count_nonzero(barred))
+        order = np.resize(order[: max(held, 1)], len(order))
+    return torch.from_numpy(order)
+
+
+def _largest(keys: NDArray[np.int64], k: int) -> NDArray[np.intp]:
+    """Where the k largest are, the largest first; all of them where there are no more."""
+    n = len(keys)
+    places = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(min(k, n))
+    return places[keys[places].argsort()[::-1]]
 
 
 def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
@@ -114,8 +126,10 @@ def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -
         return kernel.choose(state, task, k, without)
     if can_look(state):
         tasks, other = task.numpy(), int(without)
-        among = (tasks >= 0) & (tasks != other) if other >= 0 else tasks >= 0
-        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
+        barred = tasks < 0
+        if other >= 0:
+            barred |= tasks == other
+        return _choose(state, barred, k)
     stored = task >= 0
     return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
 
