@@ -13,10 +13,11 @@ from torch.nn import functional
 from torch.nn.functional import log_softmax
 
 from bcl.errors import InputError
-from bcl.ops.dispatch import by_hand, can_look, fused
+from bcl.ops.dispatch import by_hand, fused
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
 HIDDEN = -1e9
+ONE = torch.ones(())  # a share that is known without a look at it
 
 
 def full_precision(logits: Tensor) -> Tensor:
@@ -176,11 +177,9 @@ def replay_loss(
     """The loss of a current and a replayed batch, given the logits of one after the other (BCL's Eq. 6):
 
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
-    on the device by which all that is replayed is multiplied.
+    on the device, or `ONE`, by which all that is replayed is multiplied.
     """
-    if share is not None and can_look(share) and share.item() == 1:
-        share = None
-    if share is None:
+    if share is None or share is ONE:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
         if known is not None:
             return known

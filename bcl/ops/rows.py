@@ -286,11 +286,12 @@ def write_reservoir(
 def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Values) -> None:
     """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations, and what is not
     kept is not written."""
-    first, slots = int(seen), len(fields[1]) - 1
+    count, slots = seen.numpy(), len(fields[1]) - 1
+    first = int(count)
     chosen = [i if i < slots else integer % (i + 1) for i, integer in enumerate(drawn, first)]
     latest = {at: i for i, at in enumerate(chosen) if at < slots}
     _put_kept(list(latest), latest.values(), len(drawn), fields, values)
-    seen.fill_(first + len(drawn))
+    count += len(drawn)
 
 
 def _put_kept(slot: list[int], kept: Collection[int], n: int, fields: Fields, values: Values) -> None:
