@@ -62,9 +62,8 @@ class RingMemory(Memory):
         if can_look(self.seen):
             tasks, size = self.task.numpy()[:-1], self.slots_per_task
             wanted = [t for t in tasks[::size].tolist() if t >= 0 and t != without]  # of the first slot of each ring
-            count = len(wanted)
-            if wanted == [*range(count)] == tasks[size - 1 :: size][:count].tolist():  # of the last
-                return rows.choose_first(random.state, self.slots, k, count * size)
+            if wanted == tasks[size - 1 :: size][: len(wanted)].tolist():  # of the last slot of so many rings
+                return rows.choose_first(random.state, self.slots, k, len(wanted) * size)
         return super()._choose(k, random, without)
 
     def take_over(self, other: RingMemory) -> None:

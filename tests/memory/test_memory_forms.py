@@ -27,6 +27,16 @@ def fresh_ring(prefill):
     return [*found, *kept(memory)]
 
 
+def rings_in_order():
+    """Full ones lie one after another; then one has begun, is left out, or is full as well."""
+    memory, random, found = RingMemory(4, 3, (2,), torch.float32), Random(1), []
+    for t, n in enumerate((3, 5, 2)):
+        memory.write(torch.ones(n, 2), torch.arange(n), t)
+        found += [memory.draw(k, random, without=s, tasks=4).slot for k in (2, 12) for s in (-1, 0, t) if t or s]
+    memory.write(torch.ones(1, 2), torch.arange(1), 2)
+    return [*found, memory.draw(5, random).slot, random.state]
+
+
 def reservoir():
     memory, random, found = ReservoirMemory(9, (2,), torch.float32, BESIDE), Random(1), []
     for n in (4, 7, 30, 1):
@@ -59,13 +69,14 @@ def numbers():
     [
         lambda: ring("wrap"),
         lambda: ring("cut", join=False),
+        rings_in_order,
         lambda: fresh_ring(False),
         lambda: fresh_ring(True),
         reservoir,
         numbers,
         choices,
     ],
-    ids=["wrap", "cut", "fresh", "prefilled", "reservoir", "integers", "choose"],
+    ids=["wrap", "cut", "in order", "fresh", "prefilled", "reservoir", "integers", "choose"],
 )
 def test_both_forms_do_the_same(used):
     here = used()

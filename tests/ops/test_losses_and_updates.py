@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from bcl.ops.dispatch import plain
-from bcl.ops.losses import HIDDEN, Loss, cross_entropy, distillation_loss, gradients, mask_logits, replay_loss
+from bcl.ops.losses import HIDDEN, ONE, Loss, cross_entropy, distillation_loss, gradients, mask_logits, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 
 
@@ -136,6 +136,7 @@ def test_the_gradient_that_is_written_out_is_autograds(reduction, hidden):
     with plain():
         found, term = replay_loss(*given), replay_loss(*given)
     assert by_hand.slope is not None
+    assert torch.equal(by_hand.slope, replay_loss(*given, share=ONE).slope)
     assert found.slope is None
     assert torch.equal(by_hand.detach(), found.detach())
     assert torch.equal(gradients(by_hand, [logits])[0], gradients(found, [logits])[0])
