@@ -99,7 +99,7 @@ def main() -> None:
     steps: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
         "step": lambda x, y: learner.step(x, y, TASKS - 1),
         "by hand": lambda x, y: by_hand.step(x, y, TASKS - 1),
-        "bare arithmetic": lambda x, y: bare_step(net, sizes, inputs),
+        "bare arithmetic": lambda *_: bare_step(net, sizes, inputs),
     }
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for i in range(ROUNDS + 5):
@@ -117,7 +117,8 @@ def main() -> None:
     found = {name: statistics.quantiles(times, n=4)[:2] for name, times in taken.items()}
     quick, base = found["step"]
     for name, (quarter, median) in found.items():
-        print(f"{name:16s} {median * 1e3:7.2f} ms  {base / median:8.2f}   {quarter * 1e3:7.2f} ms  {quick / quarter:8.2f}")
+        middle, lower = (f"{seconds * 1e3:7.2f} ms" for seconds in (median, quarter))
+        print(f"{name:16s} {middle}  {base / median:8.2f}   {lower}  {quick / quarter:8.2f}")
 
 
 if __name__ == "__main__":
