@@ -51,4 +51,4 @@ class Standardized(nn.Module):
         return out
 
     def standardize(self, x: Tensor) -> Tensor:
-        return (x - self.mean).mul_(self.scale).clamp_(-10, 10)
+        return (x - self.mean).mul_(self.scale).clamp(-10, 10)
