@@ -99,9 +99,9 @@ class BCLDual(AdaptingLearner):
             exact = self.hyper.hypergradient == "exact"
             loss = hypergradient_step(self, x, y, t) if exact else self.first_order_step(x, y, t)
         keep(self, self.episodic, x, y, t)  # its targets are zero until the task is over
-        return loss
+        return loss.detach()
 
-    def first_order_step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+    def first_order_step(self, x: Tensor, y: Tensor, t: int) -> Loss:
         """One round of the outer loop: inner steps, look-ahead, interpolation. Returns the last inner loss."""
         h, weights = self.hyper, self.weights()
         state = self.whole_state() if h.interpolate == "state" else weights
@@ -119,7 +119,7 @@ class BCLDual(AdaptingLearner):
             ahead = cross_entropy(self.logits(samples.x, samples.task), samples.y)
             sgd_(weights, gradients(ahead, weights), h.inner_lr, carried)
         interpolate_(slow, state, h.outer_lr)
-        return loss.detach()
+        return loss
 
     def setup(self) -> None:
         setting, share = self.setting, self.hyper.generalization_share

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bcl.learners.replay import can_replay
 from bcl.ops import plain
-from bcl.ops.losses import cross_entropy, gradients
+from bcl.ops.losses import Loss, cross_entropy, gradients
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @plain()
-def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Tensor:
+def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Loss:
     """One outer step along the gradient of the outer loss through the inner steps (Pham et al., Eq. 3 and 4).
 
         φ_0 = θ;   φ_i+1 = φ_i - α ∇_φ L_inner(φ_i);   θ <- θ - β ∇_θ L(φ_n(θ), M_gm)
@@ -42,4 +42,4 @@ def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Tensor
     samples = learner.draw_generalization()
     outer = cross_entropy(learner.logits(samples.x, samples.task, fast), samples.y)
     learner.descend(outer, h.outer_lr, list(theta.values()))
-    return loss.detach()
+    return loss

@@ -61,9 +61,9 @@ def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_s
 
 def _of_type(x: Tensor, wanted: torch.dtype) -> Tensor:
     """Numbers become floats where the setting says so, and whole numbers tokens; nothing else becomes another type."""
-    whole = not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
     if x.dtype == wanted:
         return x
+    whole = not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
     if wanted == torch.uint8 or x.dtype == torch.bool or (wanted == torch.int64 and not whole):
         raise InputError(f"samples must be {wanted} as the setting says, not {x.dtype}")
     return x.to(wanted)

@@ -17,11 +17,9 @@ from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemor
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
 from bcl.ops.dispatch import can_look
-from bcl.ops.losses import Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
+from bcl.ops.losses import ONE, Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 from bcl.streams import Setting
-
-ONE = torch.ones(())
 
 
 def ring_memory(
@@ -132,7 +130,7 @@ def draw_or_repeat(
     drawn = memory.draw(k, learner.random)
     if learner.past or learner.has_stored:
         return drawn, None
-    if can_look(drawn.task) and drawn.task[0].item() >= 0:
+    if can_look(drawn.task) and drawn.task.numpy()[0] >= 0:
         return drawn, ONE
     empty = (drawn.task < 0).all()
     here = torch.arange(len(drawn.y), device=y.device) % len(y)

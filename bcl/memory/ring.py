@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from bcl.memory.random import Random
 from bcl.memory.slots import Field, Memory
 from bcl.ops import rows
+from bcl.ops.dispatch import can_look
 
 
 class RingMemory(Memory):
@@ -54,6 +56,15 @@ class RingMemory(Memory):
         ring, the one that is stored). `prefill`: the first sample of a task fills its whole ring.
         """
         return rows.exchange_ring(self.fields(), self.seen, self.slots_per_task, x, y, t, prefill, join)
+
+    def _choose(self, k: int, random: Random, without: int | Tensor) -> Tensor:
+        """Rings that are full lie one after another: on a CPU there is no need to look at each of their slots."""
+        if can_look(self.seen):
+            tasks, size = self.task.numpy()[:-1], self.slots_per_task
+            wanted = [t for t in tasks[::size].tolist() if t >= 0 and t != without]  # of the first slot of each ring
+            if wanted == tasks[size - 1 :: size][: len(wanted)].tolist():  # of the last slot of so many rings
+                return rows.choose_first(random.state, self.slots, k, len(wanted) * size)
+        return super()._choose(k, random, without)
 
     def take_over(self, other: RingMemory) -> None:
         """Hold the latest of each task that another ring held, whose tasks had more slots. For a boundary."""

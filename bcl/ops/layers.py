@@ -37,7 +37,7 @@ def conv_norm(
     stacked = conv.weight.dim() == 5
     sizes = (len(x) // len(conv.weight),) if stacked else _group_sizes(norm, x)
     fits = len(sizes) <= 2 and (norm.training or not torch.is_grad_enabled())
-    if fits and _plain_conv(conv) and _plain_norm(norm) and _float32(x, conv.weight):
+    if fits and _float32(x, conv.weight) and _plain_conv(conv) and _plain_norm(norm):
         from bcl.ops.triton import conv_norm as kernel
 
         return kernel.conv_norm(conv, norm, x, sizes, shortcut, activate)
@@ -56,7 +56,7 @@ def batch_norm(norm: nn.BatchNorm2d, x: Tensor, shortcut: Tensor | None = None, 
 
 def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
     """layer(x), through a ReLU if asked."""
-    if layer.bias is not None and x.dim() == 2 and _float32(x, layer.weight):
+    if _float32(x, layer.weight) and layer.bias is not None and x.dim() == 2:
         from bcl.ops.triton import linear as kernel
 
         return kernel.linear(x, layer.weight, layer.bias, activate)
@@ -69,7 +69,7 @@ def linear(layer: nn.Linear, x: Tensor, activate: bool = False) -> Tensor:
 
 def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
     """layer(x), where layer may be a max-pool."""
-    if isinstance(layer, nn.MaxPool2d) and _plain_pool(layer) and _float32(x):
+    if _float32(x) and isinstance(layer, nn.MaxPool2d) and _plain_pool(layer):
         from bcl.ops.triton import pool
 
         return pool.max_pool(x)
@@ -157,5 +157,7 @@ def _plain_pool(pool: nn.MaxPool2d) -> bool:
     return (pool.kernel_size, pool.stride, pool.padding, pool.dilation, pool.ceil_mode) == (3, 2, 1, 1, False)
 
 
-def _float32(*tensors: Tensor) -> bool:
-    return all(fused(tensor) and tensor.dtype == torch.float32 for tensor in tensors)
+def _float32(x: Tensor, *weights: Tensor) -> bool:
+    if not fused(x):  # on a CPU there is no more to ask
+        return False
+    return all(fused(tensor) and tensor.dtype == torch.float32 for tensor in (x, *weights))

@@ -13,10 +13,11 @@ from torch.nn import functional
 from torch.nn.functional import log_softmax
 
 from bcl.errors import InputError
-from bcl.ops.dispatch import by_hand, can_look, fused
+from bcl.ops.dispatch import by_hand, fused
 
 # Finite, so that 0 * log p of a hidden class is 0 and not NaN; its softmax is exactly 0 all the same.
 HIDDEN = -1e9
+ONE = torch.ones(())  # a share that is known without a look at it
 
 
 def full_precision(logits: Tensor) -> Tensor:
@@ -87,25 +88,25 @@ class Loss:
     """The loss of a batch, a number that can be differentiated.
 
     A fused kernel computes the gradient with respect to the logits together with the value; `gradients` begins there.
-    Sums and multiples have a value alone. `anew`: gives a value that can be differentiated, where the one at hand
-    cannot.
+    Sums and multiples have a value alone. `number`: gives the number alone when it is asked for, and `value` then gives
+    one that can be differentiated.
     """
 
-    __slots__ = ("anew", "logits", "number", "slope")
+    __slots__ = ("given", "logits", "number", "slope")
 
     def __init__(
         self,
-        value: Tensor,
+        value: Tensor | Callable[[], Tensor],
         logits: Tensor | None = None,
         slope: Tensor | None = None,
-        anew: Callable[[], Tensor] | None = None,
+        number: Callable[[], Tensor] | None = None,
     ):
-        self.number, self.logits, self.slope, self.anew = value, logits, slope, anew
+        self.given, self.logits, self.slope, self.number = value, logits, slope, number
 
     @property
     def value(self) -> Tensor:
         """The number, to be differentiated."""
-        return self.number if self.anew is None else self.anew()
+        return self.given if isinstance(self.given, Tensor) else self.given()
 
     def __add__(self, other: Loss | Tensor | float) -> Loss:
         return Loss(self.value + (other.value if isinstance(other, Loss) else other))
@@ -117,7 +118,7 @@ class Loss:
 
     def detach(self) -> Tensor:
         """The number alone; it stays on its device."""
-        return self.number.detach()
+        return self.value.detach() if self.number is None else self.number()
 
 
 def gradients(loss: Loss | Tensor, parameters: Sequence[Tensor], create_graph: bool = False) -> list[Tensor]:
@@ -176,11 +177,9 @@ def replay_loss(
     """The loss of a current and a replayed batch, given the logits of one after the other (BCL's Eq. 6):
 
     L(current) + L(replayed) + weight * KL_τ(target || replayed), the last where there is a target. `share`: a number
-    on the device by which all that is replayed is multiplied.
+    on the device, or `ONE`, by which all that is replayed is multiplied.
     """
-    if share is not None and can_look(share) and share.item() == 1:
-        share = None
-    if share is None:
+    if share is None or share is ONE:
         known = _fused(logits, label, replayed_label, target, temperature, weight, reduction == "classes")
         if known is not None:
             return known
@@ -211,25 +210,35 @@ def _replay_loss(
 def _replay_loss_by_hand(
     given: Tensor, label: Tensor, replayed_label: Tensor, target: Tensor | None, *how: Any
 ) -> Loss:
-    """The same and its gradient, bit for bit what autograd finds, in half the operations."""
+    """The same and its gradient, bit for bit what autograd finds, in half the operations. Few ask for the number."""
     logits, n, m = given.detach(), label.numel(), replayed_label.numel()
     log_p = log_softmax(logits, dim=1)
     right = torch.cat((label, replayed_label))[:, None]
     slope = torch.zeros_like(log_p).scatter_(1, right, _shares(n, m))
     slope = torch._log_softmax_backward_data(slope, log_p, 1, torch.float32)
-    value = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
     if target is not None:
         weight, temperature, reduction = how
-        replayed = logits[n:]
+        replayed, share = logits[n:], logits.new_tensor(-weight) / m
         log_q = log_softmax(replayed / temperature, dim=1)
-        per_sample = (torch.xlogy(target, target) - target * log_q).sum(1)
-        each = logits.new_tensor(weight) / m
-        if reduction == "classes":
-            classes = (replayed > HIDDEN / 10).sum(1)
-            per_sample, each = per_sample / classes, (each / classes)[:, None]
-        value = value + per_sample.mean() * weight
-        slope[n:] += torch._log_softmax_backward_data(-each * target, log_q, 1, torch.float32) / temperature
-    return Loss(value, given, slope, lambda: _replay_loss(given, label, replayed_label, target, *how).value)
+        classes = _visible_classes(replayed) if reduction == "classes" else 1
+        pull = torch._log_softmax_backward_data(target * (share / classes), log_q, 1, torch.float32)
+        slope[n:].add_(pull.div_(temperature))
+
+    def number() -> Tensor:
+        value: Tensor = functional.nll_loss(log_p[:n], label) + functional.nll_loss(log_p[n:], replayed_label)
+        if target is None:
+            return value
+        per_sample = (torch.xlogy(target, target) - target * log_q).sum(1, keepdim=True)
+        held: Tensor = (per_sample / classes).mean() * weight
+        return value + held
+
+    return Loss(lambda: _replay_loss(given, label, replayed_label, target, *how).value, given, slope, number)
+
+
+def _visible_classes(logits: Tensor) -> int | Tensor:
+    """How many classes each sample may be answered with: one number for all where none is hidden, else a column."""
+    none_hidden = logits.amin().item() > HIDDEN / 10
+    return logits.shape[1] if none_hidden else (logits > HIDDEN / 10).sum(1, keepdim=True)
 
 
 @lru_cache(maxsize=32)

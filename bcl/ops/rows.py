@@ -43,7 +43,7 @@ def integers(state: Tensor, n: int) -> Tensor:
 
         return kernel.integers(state, n)
     if can_look(state):
-        return torch.from_numpy(_integers(state, n))
+        return torch.from_numpy(_integers(state, n).copy())
     z = torch.arange(1, n + 1, device=state.device).mul_(_signed(_GOLDEN)).add_(state)
     state.add_(_signed(_GOLDEN * n))
     z.bitwise_xor_((z >> 30).bitwise_and_((1 << 34) - 1)).mul_(_signed(_FIRST))
@@ -52,13 +52,14 @@ def integers(state: Tensor, n: int) -> Tensor:
 
 
 def _integers(state: Tensor, n: int) -> NDArray[np.int64]:
-    """The same on a CPU, in an array of the caller's own. A state is a place in one long row of numbers, times
-    `_GOLDEN`; they are computed in blocks, as a mini-batch takes few of them for all those operations."""
-    start = int(state)
-    state.fill_(_signed(start + n * _GOLDEN))
+    """The same on a CPU, to be read alone. A state is a place in one long row of numbers, times `_GOLDEN`; they are
+    computed in blocks, as a mini-batch takes few of them for all those operations."""
+    there = state.numpy()  # torch takes longer to read and write one number
+    start = int(there)
+    there[()] = _signed(start + n * _GOLDEN)
     place = start * _GOLDEN_INVERSE & _ALL
     block, first = divmod(place, _BLOCK)
-    return _block(block)[first : first + n].copy() if first + n <= _BLOCK else _numbers(place, n)
+    return _block(block)[first : first + n] if first + n <= _BLOCK else _numbers(place, n)
 
 
 @lru_cache(maxsize=32)
@@ -88,22 +89,33 @@ def choose(state: Tensor, eligible: Tensor, k: int) -> Tensor:
 
         return kernel.choose(state, eligible, k)
     if can_look(state):
-        among = eligible.numpy()
-        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
+        return _choose(state, ~eligible.numpy(), k)
     keys = integers(state, len(eligible)).masked_fill_(~eligible, -1)
     order = keys.topk(min(k, len(eligible))).indices
     return order[torch.arange(len(order), device=order.device) % eligible.sum().clamp_(min=1)]
 
 
-def choose_first(state: Tensor, n: int, k: int, held: int, eligible: NDArray[np.bool_] | None = None) -> Tensor:
-    """`choose` on a CPU, where it is seen when nothing has to be left out or repeated: among n, of which `held` are
-    eligible; the first, or those that are said."""
-    keys, k = _integers(state, n), min(k, n)
-    if held < n:
-        keys[slice(held, None) if eligible is None else ~eligible] = -1
-    largest = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(k)
-    order = largest[keys[largest].argsort()[::-1]]
-    return torch.from_numpy(order if held >= k else order[np.arange(k) % max(held, 1)])
+def choose_first(state: Tensor, n: int, k: int, held: int) -> Tensor:
+    """`choose` on a CPU, among n of which the first `held` are eligible."""
+    order = _largest(_integers(state, n)[: max(held, 1)], k)
+    return torch.from_numpy(order if k <= held else np.resize(order, min(k, n)))
+
+
+def _choose(state: Tensor, barred: NDArray[np.bool_], k: int) -> Tensor:
+    """`choose` on a CPU, where it is seen whether something has to be repeated; given what is not eligible."""
+    keys = np.where(barred, -1, _integers(state, len(barred)))
+    order = _largest(keys, k)
+    if len(order) and keys[order[-1]] < 0:  # fewer than k are eligible
+        held = len(barred) - int(np.count_nonzero(barred))
+        order = np.resize(order[: max(held, 1)], len(order))
+    return torch.from_numpy(order)
+
+
+def _largest(keys: NDArray[np.int64], k: int) -> NDArray[np.intp]:
+    """Where the k largest are, the largest first; all of them where there are no more."""
+    n = len(keys)
+    places = keys.argpartition(n - k)[n - k :] if 0 < k < n else np.arange(min(k, n))
+    return places[keys[places].argsort()[::-1]]
 
 
 def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -1) -> Tensor:
@@ -114,8 +126,10 @@ def choose_stored(state: Tensor, task: Tensor, k: int, without: int | Tensor = -
         return kernel.choose(state, task, k, without)
     if can_look(state):
         tasks, other = task.numpy(), int(without)
-        among = (tasks >= 0) & (tasks != other) if other >= 0 else tasks >= 0
-        return choose_first(state, len(among), k, int(np.count_nonzero(among)), among)
+        barred = tasks < 0
+        if other >= 0:
+            barred |= tasks == other
+        return _choose(state, barred, k)
     stored = task >= 0
     return choose(state, stored if isinstance(without, int) and without < 0 else stored & (task != without), k)
 
@@ -198,8 +212,8 @@ def write_ring(
 
 def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: int, values: Values) -> None:
     """The same on a CPU: see `_write_reservoir`."""
-    first = int(seen[t])
-    place, begin = first % size, t * size
+    counts = seen.numpy()
+    place, begin = int(counts[t]) % size, t * size
     if wrap:
         kept = range(max(0, n - size), n)
         slot = [begin + (place + i) % size for i in kept]
@@ -207,7 +221,7 @@ def _write_ring(fields: Fields, seen: Tensor, size: int, wrap: bool, t: int, n: 
         kept = range(min(n, size - place))
         slot = [begin + place + i for i in kept]
     _put_kept(slot, kept, n, fields, values)
-    seen[t] = first + (n if wrap else len(kept))
+    counts[t] += n if wrap else len(kept)
 
 
 def exchange_ring(
@@ -234,18 +248,19 @@ def _exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """The same on a CPU, where a ring that has begun need not be filled once more."""
-    count, first = int(seen[t]), t * size
-    rest = x[1:], y[1:]
+    held, new_x, new_y, counts = [_array(field) for field in fields], x.numpy(), y.numpy(), seen.numpy()
+    count, first = int(counts[t]), t * size
+    rest_x, rest_y = new_x[1:], new_y[1:]
     if join:
         oldest = slice(first + (0 if count < size else count % size), None)
-        old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
-        rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
+        old_x, old_y = (new_x, new_y) if count == 0 else (held[0][oldest], held[1][oldest])
+        rest_x, rest_y = np.concatenate((rest_x, old_x[:1])), np.concatenate((rest_y, old_y[:1]))
     place = slice(first, first + size) if prefill and count == 0 else first + count % size
-    fields[0][place], fields[1][place], fields[2][place] = x[0], y[0], t
-    for field in fields[3:]:
+    held[0][place], held[1][place], held[2][place] = new_x[0], new_y[0], t
+    for field in held[3:]:
         field[first + count % size] = 0
-    seen[t] = count + 1
-    return rest
+    counts[t] = count + 1
+    return torch.from_numpy(rest_x), torch.from_numpy(rest_y)
 
 
 def write_reservoir(
@@ -271,21 +286,26 @@ def write_reservoir(
 def _write_reservoir(fields: Fields, seen: Tensor, drawn: list[int], values: Values) -> None:
     """The same on a CPU, where Python finds the slots of a mini-batch sooner than a row of operations, and what is not
     kept is not written."""
-    first, slots = int(seen), len(fields[1]) - 1
+    count, slots = seen.numpy(), len(fields[1]) - 1
+    first = int(count)
     chosen = [i if i < slots else integer % (i + 1) for i, integer in enumerate(drawn, first)]
     latest = {at: i for i, at in enumerate(chosen) if at < slots}
     _put_kept(list(latest), latest.values(), len(drawn), fields, values)
-    seen.fill_(first + len(drawn))
+    count += len(drawn)
 
 
 def _put_kept(slot: list[int], kept: Collection[int], n: int, fields: Fields, values: Values) -> None:
-    """Of n samples, write those that are kept, each into a slot of its own."""
+    """Of n samples, write those that are kept, each into a slot of its own: NumPy is quicker with a few rows."""
     if not slot:
         return
-    if len(slot) < n:
-        chosen = torch.tensor([*kept])
-        values = [v.index_select(0, chosen) if isinstance(v, Tensor) and v.dim() else v for v in values]
-    put(torch.tensor(slot), fields, values)
+    at, some = np.array(slot), slice(None) if len(slot) == n else [*kept]
+    for field, value in zip(fields, values, strict=True):
+        _array(field)[at] = _array(value)[some] if isinstance(value, Tensor) and value.dim() else int(value)
+
+
+def _array(tensor: Tensor) -> Any:
+    """A tensor on a CPU as NumPy has it, which knows no bfloat16: that stays as it is."""
+    return tensor if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
 
 def _index(t: int | Tensor) -> int | Tensor:

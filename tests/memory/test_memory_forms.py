@@ -4,16 +4,18 @@ last slot, which takes what is dropped, is nobody's concern."""
 import pytest
 import torch
 
-from bcl.memory import Random, ReservoirMemory, RingMemory
+from bcl.memory import Field, Random, ReservoirMemory, RingMemory
 from bcl.ops import rows
 from bcl.ops.dispatch import blind
 
+BESIDE = {"other": Field((), torch.bfloat16)}  # a type that NumPy does not know
+
 
 def ring(wrap, join=True, prefill=False):
-    memory, random, found = RingMemory(2, 3, (2,), torch.float32, overflow=wrap), Random(1), []
+    memory, random, found = RingMemory(2, 3, (2,), torch.float32, BESIDE, overflow=wrap), Random(1), []
     for n, t in ((2, 1), (4, 0), (1, 1), (7, 0), (3, 1)):  # one of task 1 first: something has to be there to draw
         x, y = torch.arange(2.0 * n).view(n, 2) + 10 * len(found), torch.arange(n)
-        memory.write(x, y, t)
+        memory.write(x, y, t, other=x[:, 0].bfloat16())
         found += memory.exchange(x, y, t, prefill=prefill, join=join)
         found += memory.draw(3, random, without=0)[:4]
     return [*found, *kept(memory), random.state]
@@ -25,10 +27,21 @@ def fresh_ring(prefill):
     return [*found, *kept(memory)]
 
 
+def rings_in_order():
+    """Full ones lie one after another; then one has begun, is left out, or is full as well."""
+    memory, random, found = RingMemory(4, 3, (2,), torch.float32), Random(1), []
+    for t, n in enumerate((3, 5, 2)):
+        memory.write(torch.ones(n, 2), torch.arange(n), t)
+        found += [memory.draw(k, random, without=s, tasks=4).slot for k in (2, 12) for s in (-1, 0, t) if t or s]
+    memory.write(torch.ones(1, 2), torch.arange(1), 2)
+    return [*found, memory.draw(5, random).slot, random.state]
+
+
 def reservoir():
-    memory, random, found = ReservoirMemory(9, (2,), torch.float32), Random(1), []
+    memory, random, found = ReservoirMemory(9, (2,), torch.float32, BESIDE), Random(1), []
     for n in (4, 7, 30, 1):
-        memory.write(torch.arange(2.0 * n).view(n, 2), torch.arange(n), 0, random)
+        x = torch.arange(2.0 * n).view(n, 2)
+        memory.write(x, torch.arange(n), 0, random, other=x[:, 1].bfloat16())
         found += memory.draw(5, random)[:4]
     return [*found, *kept(memory), random.state]
 
@@ -56,13 +69,14 @@ def numbers():
     [
         lambda: ring("wrap"),
         lambda: ring("cut", join=False),
+        rings_in_order,
         lambda: fresh_ring(False),
         lambda: fresh_ring(True),
         reservoir,
         numbers,
         choices,
     ],
-    ids=["wrap", "cut", "fresh", "prefilled", "reservoir", "integers", "choose"],
+    ids=["wrap", "cut", "in order", "fresh", "prefilled", "reservoir", "integers", "choose"],
 )
 def test_both_forms_do_the_same(used):
     here = used()

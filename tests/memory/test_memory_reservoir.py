@@ -1,5 +1,7 @@
 """The reservoir against Algorithm R, one sample at a time, and the uniform sample that it promises."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import torch
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from bcl.memory import Field, Random, ReservoirMemory
 from bcl.ops import rows
+from bcl.ops.dispatch import blind
 
 
 def reservoir(slots):
@@ -70,18 +73,22 @@ def test_a_batch_is_as_good_as_its_samples_one_by_one():
 def agreed(monkeypatch, *values):
     """A generator whose next integers were agreed beforehand."""
     monkeypatch.setattr(rows, "_integers", lambda _, n: np.array(values).reshape(n))
+    monkeypatch.setattr(rows, "integers", lambda _, n: torch.tensor(values).reshape(n))
     return Random(0)
 
 
 def test_of_several_samples_for_one_slot_the_latest_stays(monkeypatch):
-    """It alone is written: the order of several writes to a slot is undefined on a GPU."""
-    memory, written = reservoir(3), []
-    put = rows.put
-    monkeypatch.setattr(rows, "put", lambda slot, *rest: (written.append(slot), put(slot, *rest)))
-    write(memory, [1, 2, 3], agreed(monkeypatch, 0, 0, 0))
-    write(memory, [4, 5, 6, 7], agreed(monkeypatch, 1, 1, 5, 1))  # samples 4 to 7 go to slots 1, 1, none, 1
-    assert contents(memory) == [1, 7, 3]
-    assert [slot.tolist() for slot in written] == [[0, 1, 2], [1]]
+    """Where values are not looked at it alone is written, as the order of several writes to a slot is undefined on a
+    GPU; the last slot takes the others."""
+    written, put = [], rows.put
+    monkeypatch.setattr(rows, "put", lambda slot, *rest: (written.append(slot.tolist()), put(slot, *rest)))
+    for form in (nullcontext, blind):
+        memory = reservoir(3)
+        with form():
+            write(memory, [1, 2, 3], agreed(monkeypatch, 0, 0, 0))
+            write(memory, [4, 5, 6, 7], agreed(monkeypatch, 1, 1, 5, 1))  # samples 4 to 7 go to slots 1, 1, none, 1
+        assert contents(memory) == [1, 7, 3]
+    assert written == [[0, 1, 2], [3, 3, 3, 1]]
 
 
 def test_a_sample_of_the_filling_batch_may_be_replaced_within_it(monkeypatch):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from bcl.ops.dispatch import plain
-from bcl.ops.losses import HIDDEN, Loss, cross_entropy, distillation_loss, gradients, mask_logits, replay_loss
+from bcl.ops.losses import HIDDEN, ONE, Loss, cross_entropy, distillation_loss, gradients, mask_logits, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
 
 
@@ -123,11 +123,12 @@ def test_what_is_carried_is_added_even_where_gradients_share_memory():
     assert shared.tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("hidden", [6, 7], ids=["a class hidden", "none hidden"])
 @pytest.mark.parametrize("reduction", ["classes", "batch", None])
-def test_the_gradient_that_is_written_out_is_autograds(reduction):
+def test_the_gradient_that_is_written_out_is_autograds(reduction, hidden):
     """Of the replay loss on a CPU, bit for bit; and the loss can be a term of another."""
     draw = torch.Generator().manual_seed(0)
-    logits = torch.randn(23, 7, generator=draw).masked_fill_(torch.arange(7) == 6, HIDDEN).requires_grad_()
+    logits = torch.randn(23, 7, generator=draw).masked_fill_(torch.arange(7) == hidden, HIDDEN).requires_grad_()
     label, again = torch.arange(10) % 6, torch.arange(13) % 6
     target = None if reduction is None else torch.softmax(logits.detach()[10:].flip(0), 1)
     given = (logits, label, again, target, 3.3, 5.0, reduction)
@@ -135,6 +136,7 @@ def test_the_gradient_that_is_written_out_is_autograds(reduction):
     with plain():
         found, term = replay_loss(*given), replay_loss(*given)
     assert by_hand.slope is not None
+    assert torch.equal(by_hand.slope, replay_loss(*given, share=ONE).slope)
     assert found.slope is None
     assert torch.equal(by_hand.detach(), found.detach())
     assert torch.equal(gradients(by_hand, [logits])[0], gradients(found, [logits])[0])
