@@ -248,19 +248,19 @@ def _exchange_ring(
     fields: Fields, seen: Tensor, size: int, x: Tensor, y: Tensor, t: int, prefill: bool, join: bool
 ) -> tuple[Tensor, Tensor]:
     """The same on a CPU, where a ring that has begun need not be filled once more."""
-    held, new_x, new_y, counts = [_array(field) for field in fields], x.numpy(), y.numpy(), seen.numpy()
+    held, counts = [_array(field) for field in fields], seen.numpy()
     count, first = int(counts[t]), t * size
-    rest_x, rest_y = new_x[1:], new_y[1:]
-    if join:
+    rest = x[1:], y[1:]
+    if join:  # by torch, row by row; NumPy would keep the layout of a permuted stream, whose products round otherwise
         oldest = slice(first + (0 if count < size else count % size), None)
-        old_x, old_y = (new_x, new_y) if count == 0 else (held[0][oldest], held[1][oldest])
-        rest_x, rest_y = np.concatenate((rest_x, old_x[:1])), np.concatenate((rest_y, old_y[:1]))
+        old = (x, y) if count == 0 else (fields[0][oldest], fields[1][oldest])
+        rest = torch.cat((x[1:], old[0][:1])), torch.cat((y[1:], old[1][:1]))
     place = slice(first, first + size) if prefill and count == 0 else first + count % size
-    held[0][place], held[1][place], held[2][place] = new_x[0], new_y[0], t
+    held[0][place], held[1][place], held[2][place] = _array(x[0]), int(y[0]), t
     for field in held[3:]:
         field[first + count % size] = 0
     counts[t] = count + 1
-    return torch.from_numpy(rest_x), torch.from_numpy(rest_y)
+    return rest
 
 
 def write_reservoir(

@@ -84,3 +84,11 @@ def test_both_forms_do_the_same(used):
         there = used()
     for one, other in zip(here, there, strict=True):
         assert torch.equal(one, other)
+
+
+def test_what_is_exchanged_lies_row_by_row_whatever_came():
+    """A permuted stream's samples lie column by column: products of such round otherwise than those of rows."""
+    memory, columns = RingMemory(1, 3, (2,), torch.float32), torch.arange(8.0).view(2, 4).t()
+    for _ in range(2):
+        x, _ = memory.exchange(columns, torch.arange(4), 0, prefill=False, join=True)
+        assert x.is_contiguous()
