@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from bcl.report.budget import budget
 from bcl.report.formatting import mean_std, number
 from bcl.report.paper import deviation
 from bcl.report.read import read_study
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
 PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
-    BEYOND: ("beyond/paper-streams", "beyond/width20"),
+    BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol"),
 }
 
 
@@ -49,15 +50,17 @@ def line(row: Row) -> str:
 
 def own_line(row: Row) -> str:
     measures = " | ".join(cell(row, name) for name in ("acc", "fm", "la"))
-    return f"| {row.label} | {measures} | {number(min(row.accuracies.values()))} | {row.mean('seconds'):.0f} s |"
+    passes = budget(row)["passes"]
+    spent = number(passes["mean"], 1) if passes else "–"
+    return f"| {row.label} | {spent} | {measures} | {number(min(row.accuracies.values()))} |"
 
 
 def table(group: Group) -> str:
     """Beside the paper's figures, if there are any."""
     if not any(row.published for row in group.rows):
-        head = "| method | ACC | FM | LA | worst seed | a run |"
+        head = "| method | passes | ACC | FM | LA | worst seed |"
         return (
-            "\n".join([head, "|---|---|---|---|---:|---:|", *(own_line(row) for row in group.rows if row.runs)]) + "\n"
+            "\n".join([head, "|---|---:|---|---|---|---:|", *(own_line(row) for row in group.rows if row.runs)]) + "\n"
         )
     rows = [row for row in group.rows if row.runs or row.published]
     head = "| method | published ACC | our ACC | verdict | FM (published) | LA (published) | worst seed | a run |"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -33,11 +33,14 @@ def print_status(status: dict[str, Any]) -> None:
 
 def _table(status: dict[str, Any], room: int) -> Table:
     """Within `room`, with every name whole where that is possible."""
-    columns = _columns(status["lines"])
+    shared = _shared(status["lines"])
+    columns = _columns(status["lines"], shared)
     gap = 2 if _least(columns, 2) <= room else 1
     widths = _widths(columns, room, gap)
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, gap, 0, 0), title_justify="left")
     table.title = Text(status["suite"])
+    if shared:
+        table.title.append(f"   {_words(shared)}", style="dim")
     for name in columns:
         justify: Any = "left" if name in NAMES else "right"
         table.add_column(name, width=widths[name], justify=justify, no_wrap=name not in FLEXIBLE, overflow="fold")
@@ -46,12 +49,24 @@ def _table(status: dict[str, Any], room: int) -> Table:
     return table
 
 
-def _columns(lines: Sequence[dict[str, Any]]) -> Columns:
+def _shared(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The settings that all lines have alike: they are said once."""
+    if len(lines) < 2:
+        return {}
+    first, *others = (line["settings"] for line in lines)
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _columns(lines: Sequence[dict[str, Any]], shared: Mapping[str, Any]) -> Columns:
     """Every column's cells. What is as in the line above is not repeated, and what no line has is no column."""
     columns: Columns = {name: [] for name in (*NAMES, "seeds", "done", "failed", "missing", "time left")}
     before, said = "", ""
     for line in lines:
-        settings = ", ".join(f"{name}={value}" for name, value in line["settings"].items())
+        settings = _words({name: value for name, value in line["settings"].items() if name not in shared})
         same = settings == said and line["group"] == before
         cells = (
             Text(line["group"] if line["group"] != before else ""),

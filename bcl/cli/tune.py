@@ -44,7 +44,7 @@ def tune(
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
     from bcl.report.formatting import count
-    from bcl.runs.presets import place_of
+    from bcl.runs.presets import place_of, preset
     from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
@@ -62,7 +62,8 @@ def tune(
     options |= {"scenario": scenario, "device": device, "out": where}
     found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
-        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, rows[0]["values"])
+        beside = preset(benchmark, scenario, home.scenario, method, encoder)  # what every trial had beside its point
+        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, {**beside, **rows[0]["values"]})
     if json_:
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return

@@ -57,6 +57,18 @@ def test_columns_that_say_nothing_are_left_out(
     assert printed(planned, capsys, monkeypatch)[1].split()[2:5] == ["settings", "seeds", "failed"]
 
 
+def test_what_all_lines_share_is_said_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = [
+        {"group": "digits", "label": label, "settings": {"net": "mlp", "memory": memory}}
+        for label, memory in (("er", 5), ("er", 10))
+    ]
+    out = printed(planned, capsys, monkeypatch)
+    assert out[0].split() == ["mine", "net=mlp"]
+    assert [line.split()[:3] for line in out[2:4]] == [["digits", "er", "memory=5"], ["er", "memory=10", "5"]]
+
+
 def test_settings_give_way_to_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"net": "mypackage.networks:convolutional"}
     planned = [{"group": "split-miniimagenet", "label": "bcl-dual-mir", "settings": settings}]

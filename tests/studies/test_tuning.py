@@ -95,6 +95,18 @@ def test_the_winner_is_used_by_run_and_by_suites_unless_overridden(
         assert json.loads(capsys.readouterr().out)["runs"][0]["config"]["hyper"]["lr"] == rate
 
 
+def test_a_winner_keeps_what_its_trials_had_beside_the_grid(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values that are chosen for the benchmark and that the grid does not name hold in the trials: in a run too."""
+    monkeypatch.chdir(tmp_path)
+    before = preset("split-digits", "task", "task", "kdr")
+    Path("grid.yaml").write_text("lr: [0.07]\n")
+    tune(capsys, "split-digits", "kdr", "--grid", "grid.yaml", "--trials", "1")
+    assert before["replay_labels"]
+    assert preset("split-digits", "task", "task", "kdr") == {**before, "lr": 0.07}
+
+
 def test_a_winner_on_features_is_for_the_runs_with_their_encoder_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
