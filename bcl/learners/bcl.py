@@ -19,9 +19,9 @@ from bcl.learners.replay import (
     episodic_memory,
     keep,
     refresh_targets,
-    retrieve,
     store_soft_targets,
 )
+from bcl.learners.retrieval import retrieve
 from bcl.memory import Field, RingMemory, Samples
 from bcl.ops.losses import Loss, cross_entropy, gradients, replay_loss
 from bcl.ops.updates import interpolate_, sgd_, snapshot

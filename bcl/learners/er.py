@@ -20,10 +20,10 @@ from bcl.learners.replay import (
     keep,
     memory_of,
     mixed_loss,
-    retrieve,
     running_mean,
     view,
 )
+from bcl.learners.retrieval import retrieve
 from bcl.memory import Samples
 from bcl.ops.losses import Loss, cross_entropy
 
@@ -132,7 +132,7 @@ class ER(Replaying):
 
 
 class ERMIR(ER):
-    """Experience replay with maximally interfered retrieval (Aljundi et al., 2019): see `replay.retrieve`.
+    """Experience replay with maximally interfered retrieval (Aljundi et al., 2019): see `retrieval.retrieve`.
 
     Deviations from the authors' code: a ring per task of equal size in place of a reservoir over the whole stream
     (memory=reservoir is theirs); no sample takes part twice in a replay batch before every stored one does; classes

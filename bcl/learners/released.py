@@ -8,7 +8,7 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 @hypers
 class Extensions(HyperParameters):
     """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, the exact outer gradient (Eq. 4),
-    adaptation at test time; see `replay.retrieve`, `replay.episodic_memory`, `hypergradient.py` and `adaptation.py`."""
+    adaptation at test time; see `retrieval.py`, `replay.episodic_memory`, `hypergradient.py` and `adaptation.py`."""
 
     retrieval: str = hyper(
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")

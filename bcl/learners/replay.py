@@ -17,8 +17,8 @@ from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemor
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
 from bcl.ops.dispatch import can_look
-from bcl.ops.losses import ONE, Loss, cross_entropies, cross_entropy, distillation_loss, gradients, replay_loss
-from bcl.ops.updates import interpolate_, sgd_, snapshot, whole_state
+from bcl.ops.losses import ONE, Loss, cross_entropy, distillation_loss, gradients, mask_to_batch, replay_loss
+from bcl.ops.updates import interpolate_, whole_state
 from bcl.streams import Setting
 
 
@@ -69,54 +69,6 @@ def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 
         return memory.draw(k, learner.random, without=t, tasks=tasks)
     others = memory.of_others(t)
     return memory.draw(k, learner.random, among=torch.where(others.any(), others, memory.filled()))
-
-
-def retrieve(
-    learner: Learner, memory: Memory, k: int, x: Tensor, y: Tensor, t: int, rate: float
-) -> tuple[Samples, Tensor | None]:
-    """Maximally interfered retrieval (MIR; Aljundi et al., 2019): of the `candidates` of a uniform draw, the k whose
-    loss would grow most if the network took an SGD step on the current batch (x, y, t) alone.
-
-        θ_v = θ - rate ∇L(θ, B_n);   B_M = the k largest of  L(θ_v, c) - L(θ, c)   over the candidates c
-
-    The step is virtual: weights stay as they are. Batch norm is in training mode, as in the authors' code: a score uses
-    the statistics of the candidates, and with `track_candidates` the running ones follow them. What is drawn keeps its
-    order: with k candidates this is a uniform draw. Where fewer are stored than asked for, a repeated one comes last.
-
-    Candidates are of earlier tasks; in a stream without tasks, of all that is stored. The second value is the weight of
-    the loss: see `draw_or_repeat`.
-    """
-    weight, candidates = None, learner.hyper.candidates
-    if learner.setting.open:
-        drawn, weight = draw_or_repeat(learner, memory, max(candidates, k), x, y, t)
-    else:
-        tasks = memory.slots // memory.slots_per_task if candidates > k else 1
-        drawn = draw_earlier(learner, memory, max(candidates, k), t, tasks)
-    stored = memory.filled() if learner.setting.open else memory.of_others(t)
-    growth = interference(learner, drawn, x, y, t, rate)
-    repeated = torch.arange(len(growth), device=growth.device) >= stored.sum()
-    order = growth.masked_fill(repeated, -torch.inf).sort(descending=True, stable=True).indices
-    best = order[: min(k, memory.slots_per_task)].sort().values
-    extra = {name: field[best] for name, field in drawn.extra.items()}
-    return Samples(drawn.x[best], drawn.y[best], drawn.task[best], drawn.slot[best], extra), weight
-
-
-def interference(learner: Learner, samples: Samples, x: Tensor, y: Tensor, t: int, rate: float) -> Tensor:
-    """By how much a virtual SGD step on the batch (x, y, t) raises the loss of each sample."""
-    weights = dict(learner.net.named_parameters())
-    free = {name: w for name, w in weights.items() if w.requires_grad}
-    buffers = {name: b.clone() for name, b in learner.net.named_buffers()}  # these follow the virtual step
-    direction = gradients(cross_entropy(learner.logits(x, t, {**weights, **buffers}), y), list(free.values()))
-    ahead = snapshot([*free.values()])
-    sgd_(ahead, direction, rate)
-    virtual = dict(zip(free, ahead, strict=True))
-    own = None if learner.hyper.track_candidates else {**weights, **buffers}
-    with torch.no_grad():
-        before, after = (
-            cross_entropies(learner.logits(samples.x, samples.task, state), samples.y)
-            for state in (own, {**weights, **virtual, **buffers})
-        )
-    return after - before
 
 
 def draw_or_repeat(
@@ -211,6 +163,10 @@ class Ingredients(Common):
         "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
         choices=("batches", "samples"),
     )  # fmt: skip
+    current_classes: str = hyper(
+        "visible", "what the loss on the current batch sees: all classes that may be answered, or those in the batch",
+        choices=("visible", "batch"),
+    )  # fmt: skip
     mean_decay: float = hyper(
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
@@ -292,6 +248,8 @@ def mixed_loss(
     """
     h = learner.hyper
     kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
+    if h.current_classes == "batch":
+        logits = mask_to_batch(logits, y)
     if h.weigh == "batches":
         return replay_loss(logits, y, replay.y, target, share=weight, **kept)
     loss = mean_loss(logits, y, replay, weight)

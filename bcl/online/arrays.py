@@ -75,7 +75,9 @@ def labels(y: Any, n: int | None = None) -> list[Any]:
         raise InputError(
             f"Found input variables with inconsistent numbers of samples: {n} samples, {len(found)} labels"
         )
-    for label in found:
+    for i, label in enumerate(found):
+        if label is None:
+            raise InputError(f"Input y contains None, first at y[{i}]: leave samples without a label out")
         if isinstance(label, float) and not label.is_integer():
             if label != label or abs(label) == float("inf"):
                 raise InputError("Input y contains NaN or infinity")

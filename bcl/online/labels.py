@@ -67,7 +67,7 @@ def as_array(labels: Sequence[Hashable]) -> NDArray[Any]:
 
 def _written(label: Hashable) -> Any:
     label = label.item() if isinstance(label, np.generic) else label
-    if label is None or isinstance(label, bool | int | float | str):
+    if isinstance(label, bool | int | float | str):
         return label
     kind = type(label).__name__
     if isinstance(label, tuple | frozenset) and kind in KINDS:

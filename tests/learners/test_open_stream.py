@@ -12,7 +12,7 @@ from bcl import Drift, Setting
 from bcl.errors import InputError
 from bcl.learners import METHODS, method
 from bcl.learners.inputs import warn_once
-from bcl.learners.replay import interference
+from bcl.learners.retrieval import interference
 
 LEARNERS = [name for name in METHODS if name != "offline"]
 NEED_BOUNDARIES = [name for name in LEARNERS if method(name).needs_boundaries]

@@ -34,7 +34,6 @@ NAMES = {
     "mixed": lambda c: f"{c}" if c % 2 else c,
     "large numbers": lambda c: 10**12 + c,
     "bool": lambda c: bool(c % 2),
-    "with None": lambda c: None if c == 0 else c,
 }
 
 
@@ -203,6 +202,8 @@ MISTAKES = {
         "device 'gpu' is not to be had",
     ),
     "not a number": (lambda m: m.partial_fit([[0.0, 1.0], [2.0, float("nan")]], [0, 1]), r"first at X\[1, 1\]: impute"),
+    "no label": (lambda m: m.partial_fit([[0.0], [1.0]], ["a", None]), r"y contains None, first at y\[1\]: leave"),
+    "no label of one": (lambda m: m.learn_one({"f": 1.0}, None), r"y contains None, first at y\[0\]: leave"),
     "sparse": (lambda m: m.partial_fit(__import__("scipy.sparse").sparse.eye(3).tocsr(), [0, 1, 2]), "toarray"),
 }
 

@@ -57,9 +57,7 @@ def test_columns_that_say_nothing_are_left_out(
     assert printed(planned, capsys, monkeypatch)[1].split()[2:5] == ["settings", "seeds", "failed"]
 
 
-def test_what_all_lines_share_is_said_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_all_lines_share_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     planned = [
         {"group": "digits", "label": label, "settings": {"net": "mlp", "memory": memory}}
         for label, memory in (("er", 5), ("er", 10))
