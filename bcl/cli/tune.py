@@ -25,6 +25,7 @@ def tune(
         Path | None,
         typer.Option("--grid", help="YAML: hyper-parameter -> values, or method -> these [default: the method's]."),
     ] = None,
+    set_: given.Set = [],  # noqa: B006
     seeds: given.Seeds = 3,
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
     scenario: given.Scenario = None,
@@ -44,26 +45,35 @@ def tune(
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
     from bcl.report.formatting import count
-    from bcl.runs.presets import place_of, preset
+    from bcl.runs.presets import place_of
     from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
+    from bcl.studies.suite import settings_of
 
     home = find_benchmark(benchmark)
     scenario = scenario or home.scenario
+    methods = list(dict.fromkeys(methods))
     for method in methods:
         check_method(method)
+    table = tuning.read_grid(grid) if grid else None
+    fixed: dict[str, dict[str, Any]] = {}  # what all trials of a method have, and its winner too
+    for method in methods:
+        own = settings_of(method, given.settings(set_), methods)
+        beside = tuning.beside((benchmark, scenario, home.scenario, method, encoder), own, table)
+        for source, values in beside.items():
+            print(f"{method}: every trial has {tuning.short(values)}, from {source}", file=sys.stderr)
+        fixed[method] = {name: value for values in beside.values() for name, value in values.items()}
     where = out or Path("runs/tune") / slug(benchmark)
     tuning.check_target(save)
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
     options |= {"net": net, "encoder": encoder, "memory_total": memory_total, "trials": trials, "workers": workers}
-    options |= {"grid": tuning.read_grid(grid) if grid else None}
-    options |= {"scenario": scenario, "device": device, "out": where}
-    found = tuning.tune(benchmark, list(dict.fromkeys(methods)), seeds=range(seeds), watch=Watch, **options)
+    options |= {"grid": table, "fixed": fixed, "scenario": scenario, "device": device, "out": where}
+    found = tuning.tune(benchmark, methods, seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
-        beside = preset(benchmark, scenario, home.scenario, method, encoder)  # what every trial had beside its point
-        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, {**beside, **rows[0]["values"]})
+        winner = {**fixed[method], **rows[0]["values"]}
+        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, winner)
     if json_:
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
@@ -71,8 +81,7 @@ def tune(
         tasks = f"{place_of(benchmark, encoder)} ({scenario}), {home.tuning_tasks} tuning tasks"
         print(f"{method} on {tasks}: ACC in percent, mean of {count(seeds, 'seed')}")
         for row in rows:
-            values = ", ".join(f"{name}={value}" for name, value in row["values"].items())
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
             chosen = "  (chosen: as good in ACC, learns better)" if row.get("rule") == "learning accuracy" else ""
-            print(f"  {row['acc']:6.2f}  {values}{final}{chosen}")
+            print(f"  {row['acc']:6.2f}  {tuning.short(row['values'])}{final}{chosen}")
     print(f"winners saved in {save}", file=sys.stderr)

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.nn.functional import softmax
 
 from bcl.learners.base import from_state
+from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import Common, Replaying, descend, draw_or_repeat, keep, view, weighted
 from bcl.memory import Samples
 from bcl.nets import peer_of
-from bcl.ops.losses import Loss, cross_entropy, distillation_loss, mask_to_batch
+from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 
 CHAIN = ("zoom", "operations", "operations")  # the views of a chain, each of the one before
 

@@ -64,8 +64,8 @@ class ER(Replaying):
     stream, with as many slots as the rings have together.
 
     With other ingredients it is another method: ER with a reservoir over the whole stream (memory=reservoir
-    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10 augment=crop; Zhang et al.,
-    2022), a mean of the weights that answers (mean_decay=0.99).
+    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10
+    augment=randaugment; Zhang et al., 2022), a mean of the weights that answers (mean_decay=0.99).
 
     >>> import torch
     >>> from bcl.nets import MLP

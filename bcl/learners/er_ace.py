@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import torch
 from torch import Tensor
 
 from bcl.learners.base import Learner
 from bcl.learners.hyper import HyperParameters, hyper, hypers
 from bcl.learners.replay import can_replay, draw_or_repeat, keep, reservoir_memory, ring_memory, weighted
 from bcl.memory import Memory, Samples
-from bcl.ops.losses import cross_entropy, mask_tasks, mask_to_batch
+from bcl.ops.losses import cross_entropy, mask_logits, mask_tasks
 
 
 @hypers
@@ -88,3 +89,9 @@ class ERACE(Learner):
         if self.hyper.current_classes == "task":
             return mask_tasks(logits, self.own_classes, t)
         return mask_to_batch(logits, y)
+
+
+def mask_to_batch(logits: Tensor, y: Tensor) -> Tensor:
+    """Logits with all classes hidden but those of a batch's labels."""
+    present = torch.zeros(logits.shape[1], dtype=torch.bool, device=y.device)
+    return mask_logits(logits, present.index_fill_(0, y, True))

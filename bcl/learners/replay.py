@@ -17,7 +17,7 @@ from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemor
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
 from bcl.ops.dispatch import can_look
-from bcl.ops.losses import ONE, Loss, cross_entropy, distillation_loss, gradients, mask_to_batch, replay_loss
+from bcl.ops.losses import ONE, Loss, cross_entropy, distillation_loss, gradients, replay_loss
 from bcl.ops.updates import interpolate_, whole_state
 from bcl.streams import Setting
 
@@ -163,10 +163,6 @@ class Ingredients(Common):
         "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
         choices=("batches", "samples"),
     )  # fmt: skip
-    current_classes: str = hyper(
-        "visible", "what the loss on the current batch sees: all classes that may be answered, or those in the batch",
-        choices=("visible", "batch"),
-    )  # fmt: skip
     mean_decay: float = hyper(
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
@@ -248,8 +244,6 @@ def mixed_loss(
     """
     h = learner.hyper
     kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
-    if h.current_classes == "batch":
-        logits = mask_to_batch(logits, y)
     if h.weigh == "batches":
         return replay_loss(logits, y, replay.y, target, share=weight, **kept)
     loss = mean_loss(logits, y, replay, weight)

@@ -50,15 +50,6 @@ def hide(logits: Tensor, hidden: Tensor) -> Tensor:
     return full_precision(logits).masked_fill(hidden, HIDDEN)
 
 
-def mask_to_batch(logits: Tensor, label: Tensor) -> Tensor:
-    """Hide, from the samples of a batch with these labels, all classes that are not among them. Samples that follow see
-    what they saw."""
-    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=label.device).index_fill_(0, label, False)
-    if len(logits) > len(label):
-        absent = absent & (torch.arange(len(logits), device=label.device) < len(label))[:, None]
-    return hide(logits, absent)
-
-
 def mask_tasks(logits: Tensor, visible: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
     """Hide the classes that may not be answered by samples of task t (a number, or a value on the device), or of a task
     each. `rest`: the tasks of the samples that come after those of one task t.

@@ -58,7 +58,14 @@ def preset(
     A stream that varies a benchmark's (`split-digits?blurry=0.1`) has those of the benchmark, unless it has its own; so
     have an encoder's features.
     """
-    return _find(benchmark, scenario, default_scenario, method, encoder, _tables())[0]
+    return chosen(benchmark, scenario, default_scenario, method, encoder)[0]
+
+
+def chosen(
+    benchmark: str, scenario: str, default_scenario: str, method: str, encoder: str | None = None
+) -> tuple[dict[str, Any], str]:
+    """The same, and where they stand: the file, the benchmark and the scenario that they were chosen for."""
+    return _find(benchmark, scenario, default_scenario, method, encoder, _tables())
 
 
 def sources(
@@ -77,10 +84,10 @@ def sources(
     Without `own` the user's file is not looked at: what it holds now need not be what it held when a run was planned.
     """
     tables = _tables() if own else {PACKAGED: _packaged()}
-    chosen, place = _find(benchmark, scenario, default_scenario, method, encoder, tables)
+    values, place = _find(benchmark, scenario, default_scenario, method, encoder, tables)
     found = {}
     for name, value in hyper.items():
-        if name in chosen and chosen[name] == value:
+        if name in values and values[name] == value:
             found[name] = place
         elif name not in defaults or value != defaults[name]:
             found[name] = SET

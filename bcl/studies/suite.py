@@ -80,15 +80,15 @@ def one_block(
     if seeds * len(methods) > RUN_LIMIT:
         raise InputError(f"{seeds:,} seeds of {len(methods)} methods are more than {RUN_LIMIT:,} runs")
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    values = {name: _own(name, overrides or {}, methods) for name in methods}
+    values = {name: settings_of(name, overrides or {}, methods) for name in methods}
     lines = (Line(benchmark, name, benchmark, name, seeds, given, own, first_seed) for name, own in values.items())
     return Suite("", benchmark, "", tuple(lines))
 
 
-def _own(method: str, overrides: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
+def settings_of(method: str, overrides: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     """What is set for all methods, and what `method.name` sets for this one.
 
-    >>> _own("er", {"lr": 0.1, "er.lr": 0.2, "gem.lr": 0.3}, ["er", "gem"])
+    >>> settings_of("er", {"lr": 0.1, "er.lr": 0.2, "gem.lr": 0.3}, ["er", "gem"])
     {'lr': 0.2}
     """
     found: dict[str, Any] = {}

@@ -15,12 +15,14 @@ import yaml
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, InputError, StorageError, unknown
+from bcl.learners import check_method
 from bcl.learners import method as find_method
 from bcl.names import slug
 from bcl.processes import cores
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import exclusively
 from bcl.runs.options import RunOptions
+from bcl.runs.presets import chosen
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.runs.yaml_text import read_yaml
@@ -45,10 +47,26 @@ def axes(method: str, own: Mapping[str, Axes] | Axes | None = None) -> Axes:
     found = cast(Axes, mine or getattr(find_method(method), "grid", None) or table.get(method, {}))
     if not found:
         raise InputError(f"{method} has nothing to tune: give it a class attribute `grid`, or use --grid FILE")
-    for name, values in found.items():
-        for value in values:
-            find_method(method).Hyper.of({name: value})
-    return found
+    hyper = find_method(method).Hyper  # says which values it takes, and which are the same
+    return {
+        name: list(dict.fromkeys(getattr(hyper.of({name: value}), name) for value in values))
+        for name, values in found.items()
+    }
+
+
+def beside(
+    place: tuple[str, str, str, str, str | None], own: Mapping[str, Any], grid: Mapping[str, Axes] | Axes | None
+) -> dict[str, dict[str, Any]]:
+    """What every trial of a method has beside a point of its grid, by where it comes from: values that were chosen
+    before (see `presets.chosen`), and the user's `own`."""
+    method = place[3]
+    named, hyper = axes(method, grid), find_method(method).Hyper.of(own)
+    before, source = chosen(*place)
+    if both := [name for name in own if name in named]:
+        raise InputError(f"{both[0]} is in the grid of {method}: leave it out of --set, or of the grid")
+    held = {name: value for name, value in before.items() if name not in (*named, *own)}
+    asked = {name: getattr(hyper, name) for name in own}
+    return {where: values for where, values in ((source, held), ("--set", asked)) if values}
 
 
 def _is_by_method(grid: Mapping[str, Any]) -> bool:
@@ -71,6 +89,8 @@ def read_grid(path: Path) -> dict[str, Any]:
             f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`,"
             " or so for every method, e.g. `er: {lr: [0.01, 0.1]}`"
         )
+    for name in found if _is_by_method(found) else ():
+        check_method(name)
     return found
 
 
@@ -96,6 +116,7 @@ def tune(
     search: str = "grid",
     finalists: int = 0,
     grid: Mapping[str, Axes] | Axes | None = None,
+    fixed: Mapping[str, Mapping[str, Any]] | None = None,
     watch: Watch = unwatched,
     **options: Any,
 ) -> dict[str, list[Row]]:
@@ -103,15 +124,16 @@ def tune(
     read again. What the methods' searches want to know at a time is computed together.
 
     The best few of a search with few seeds are often apart by chance alone: the `finalists` best run again with
-    FINAL_SEEDS seeds, and `best_finalist` decides among them.
+    FINAL_SEEDS seeds, and `best_finalist` decides among them. `fixed`: what all trials of a method have beside a point.
     """
 
     def evaluate(asked: Mapping[str, Round]) -> dict[str, list[Row]]:
         configs, names = [], []
         for method, (points, with_seeds) in asked.items():
             for values, seed in product(points, with_seeds):
-                configs.append(RunConfig.resolve(benchmark, method, seed, part="tune", overrides=values, **options))
-                names.append(f"{method} {_short(values)} seed {seed}")
+                overrides = {**(fixed or {}).get(method, {}), **values}
+                configs.append(RunConfig.resolve(benchmark, method, seed, part="tune", overrides=overrides, **options))
+                names.append(f"{method} {short(values)} seed {seed}")
         with watch(names) as report:
             how, alike = RunOptions(resume=True, report=report), [A_WHILE] * len(configs)
             results = iter(run_all(configs, RunStore(out), how, workers=workers, seconds=alike))
@@ -197,8 +219,8 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: -row["acc"])
 
 
-def _short(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in values.items())
+def short(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def best_finalist(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -243,7 +265,8 @@ def beyond(
                 further.append({**best, name: value})
         if not further:
             return
-        log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, further)
+        points = "; ".join(short(values) for values in further)
+        log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, points)
         yield further
 
 

@@ -125,12 +125,11 @@ class NaiveFinetune:
             inputs = [low + (high - low) * x / 255 for x in inputs]
         return inputs
 
-    def cross_entropy(self, samples, logits, among=None):
-        """Eq. 2: the mean of -log p(y), p over the classes of the sample's task alone; of these, over those `among`."""
+    def cross_entropy(self, samples, logits):
+        """Eq. 2: the mean of -log p(y), p over the classes of the sample's task alone."""
         total = 0.0
         for sample, z in zip(samples, logits, strict=True):
-            classes = [c for c in self.classes(sample.t) if among is None or c in among]
-            total = total + torch.log(sum(torch.exp(z[c]) for c in classes)) - z[sample.y]
+            total = total + torch.log(sum(torch.exp(z[c]) for c in self.classes(sample.t))) - z[sample.y]
         return total / len(samples)
 
 

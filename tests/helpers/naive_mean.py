@@ -72,11 +72,9 @@ class NaiveMean(NaiveFinetune):
             logits = self.logits(batch + shown)
         else:
             logits = self.logits(batch) + self.logits(shown)
-        told_apart = [sample.y for sample in batch] if h.get("current_classes") == "batch" and shown else None
-        loss = self.cross_entropy(batch, logits[: len(batch)], told_apart)
+        loss = self.cross_entropy(batch, logits[: len(batch)])
         if replay and h.get("weigh") == "samples":
-            again = self.cross_entropy(replay, logits[len(batch) :])
-            loss = (len(batch) * loss + len(replay) * again) / (len(batch) + len(replay))
+            loss = self.cross_entropy(batch + replay, logits)
         elif replay:
             loss = loss + self.cross_entropy(replay, logits[len(batch) :])
         if replay and past:

@@ -26,9 +26,6 @@ DEFAULTS = dataclasses.asdict(BCLMeanHyper())
         {"memory": "ring", "repeats": 2},
         {"memory": "ring", "replay_current": False},
         {"weigh": "samples", "repeats": 2, "replay_batch": 4},
-        {"current_classes": "batch", "repeats": 2},
-        {"current_classes": "batch", "weigh": "samples", "replay_batch": 4},
-        {"current_classes": "batch", "memory": "ring", "replay_current": False, "joint_forward": False},
     ],
     ids=names,
 )

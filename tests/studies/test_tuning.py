@@ -13,10 +13,11 @@ import pytest
 
 from bcl.cli import main
 from bcl.data.dataset import digits
+from bcl.errors import UserError
 from bcl.runs.config import RunConfig
 from bcl.runs.presets import preset
 from bcl.streams import Dataset, benchmark
-from bcl.studies.tuning import best_finalist, beyond, save_winner
+from bcl.studies.tuning import axes, best_finalist, beyond, read_grid, save_winner
 
 QUICK = ["--seeds", "2", "--workers", "1", "--device", "cpu"]
 
@@ -105,6 +106,37 @@ def test_a_winner_keeps_what_its_trials_had_beside_the_grid(
     tune(capsys, "split-digits", "kdr", "--grid", "grid.yaml", "--trials", "1")
     assert before["replay_labels"]
     assert preset("split-digits", "task", "task", "kdr") == {**before, "lr": 0.07}
+
+
+def test_values_of_a_grid_are_what_the_method_takes_them_for(tmp_path: Path) -> None:
+    """Numbers as people write them; a value that is there twice is one, so that no trial is run twice."""
+    (tmp_path / "grid.yaml").write_text("lr: [5e-2, 0.05, 1E+0]\nmean_decay: [0]\nreplay_current: ['yes', true]\n")
+    found = axes("er", read_grid(tmp_path / "grid.yaml"))
+    assert found == {"lr": [0.05, 1.0], "mean_decay": [0.0], "replay_current": [True]}
+    assert {type(value) for value in (*found["lr"], *found["mean_decay"])} == {float}
+
+
+def test_a_grid_for_a_method_that_there_is_not(tmp_path: Path) -> None:
+    (tmp_path / "grid.yaml").write_text("er: {lr: [0.1]}\nerr: {lr: [0.1]}\n")
+    with pytest.raises(UserError, match="unknown method 'err'; did you mean er"):
+        read_grid(tmp_path / "grid.yaml")
+
+
+def test_what_is_set_holds_in_every_trial_and_in_the_winner(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.yaml").write_text("lr: [0.07]\nexpert_steps: [1]\ndistill_weight: [0.3]\n")
+    words = ["tune", "split-digits", "kdr", "--grid", "grid.yaml", *QUICK, "--set", "replay_batch=7"]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "kdr: every trial has keep_on_new=False, replay_labels=True, from bcl/suites/hyper.yaml (split" in said
+    assert "kdr: every trial has replay_batch=7, from --set" in said
+    tried = [json.loads(path.read_text())["config"]["hyper"] for path in Path("runs/tune").rglob("result.json")]
+    assert {(one["replay_batch"], one["lr"], one["replay_labels"]) for one in tried} == {(7, 0.07, True)}
+    assert preset("split-digits", "task", "task", "kdr")["replay_batch"] == 7
+    assert main([*words, "--set", "lr=0.1"]) == 2
+    assert "lr is in the grid of kdr: leave it out of --set" in capsys.readouterr().err
 
 
 def test_a_winner_on_features_is_for_the_runs_with_their_encoder_alone(
