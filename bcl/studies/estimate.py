@@ -48,7 +48,7 @@ def guess(one: Planned, device: str) -> float:
     name = config.net if config else home.net
     net = next((net for net in STEP if name.startswith(net)), "resnet18-reduced")
     step = STEP[net][device != "cpu"] * _size_factor(net, shape[-2] * shape[-1], device)
-    return float(steps * step * _relative_cost(one.line.method))
+    return float(steps * step * _relative_cost(one.line.method) * _repeats(one))
 
 
 def _embedded(home: Benchmark) -> tuple[int, int, tuple[int, ...]]:
@@ -62,12 +62,17 @@ def _size_factor(net: str, pixels: int, device: str) -> float:
     return ratio if device == "cpu" else max(1.0, ratio) ** 0.5
 
 
+def _repeats(one: Planned) -> float:
+    """Steps per batch, where a method has the choice."""
+    return float((one.configs[0].hyper if one.configs else one.line.overrides).get("repeats", 1))
+
+
 def _relative_cost(name: str) -> float:
     return float(said(name)["relative_cost"] if name in METHODS else method(name).relative_cost)
 
 
 def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Runs that take alike: all but the seed and the rates."""
+    """Runs that take alike: all but the seed and the rates; steps per batch and epochs are none."""
     names = (
         "benchmark",
         "scenario",
@@ -81,4 +86,4 @@ def _like(config: Mapping[str, Any]) -> tuple[Any, ...]:
         "device",
         "part",
     )
-    return tuple(config.get(name) for name in names)
+    return *(config.get(name) for name in names), *(config["hyper"].get(name) for name in ("repeats", "epochs"))

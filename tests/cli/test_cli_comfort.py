@@ -211,8 +211,8 @@ def test_plain_lines_say_how_long_the_rest_takes(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "a: 10/10 steps; 1/2 runs complete, 1 steps/s, 10.0 s left\n"
 
 
-def planned(benchmark: str) -> Planned:
-    return Planned(Line(benchmark, "er", benchmark, "er", 1, {"tasks": 1, "samples": 100}), ())
+def planned(benchmark: str, **values: Any) -> Planned:
+    return Planned(Line(benchmark, "er", benchmark, "er", 1, {"tasks": 1, "samples": 100}, values), ())
 
 
 def test_larger_images_take_longer() -> None:
@@ -220,6 +220,11 @@ def test_larger_images_take_longer() -> None:
     assert large / small == pytest.approx((84 / 32) ** 2)
     on_gpu = guess(planned("split-miniimagenet"), "cuda") / guess(planned("split-cifar100"), "cuda")
     assert 1.0 < on_gpu < large / small
+
+
+def test_more_steps_per_batch_take_longer() -> None:
+    once, often = guess(planned("split-cifar100"), "cpu"), guess(planned("split-cifar100", repeats=4), "cpu")
+    assert often == pytest.approx(4 * once)
 
 
 @pytest.mark.parametrize("kind", ["directory", "below a file", "another file", "out"])
