@@ -73,13 +73,14 @@ def _rows(
     axis: str,
     against: Sequence[str],
 ) -> tuple[Row, ...]:
-    given = [all_settings(line["settings"], line.get("set") or {}) for line in lines]
+    counted = [latest(runs[id] for id in line["runs"] if id in runs) for line in lines]
+    given = [_given(line, kept, axis) for line, (kept, _) in zip(lines, counted, strict=True)]
     by_label: dict[str, list[dict[str, Any]]] = {}
     for line, settings in zip(lines, given, strict=True):
         by_label.setdefault(line["label"], []).append(settings)
     shades: dict[str, list[str]] = {}  # of a method: its rows, or its curves
     rows = []
-    for line, settings in zip(lines, given, strict=True):
+    for line, settings, (kept, others) in zip(lines, given, counted, strict=True):
         label, method = line["label"], line["method"]
         mine = shades.setdefault(method, [])
         if not axis or label not in mine:
@@ -87,7 +88,6 @@ def _rows(
         apart = [name for name in settings if any(settings[name] != other.get(name) for other in by_label[label])]
         if apart:
             label += f" ({', '.join(f'{name}={show(name, settings[name])}' for name in apart)})"
-        kept, others = latest(runs[id] for id in line["runs"] if id in runs)
         rows.append(
             Row(
                 benchmark=line["benchmark"],
@@ -105,6 +105,16 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _given(line: Mapping[str, Any], runs: Sequence[Result], axis: str) -> dict[str, Any]:
+    """What the suite's text gives, and the place on the axis that its runs had: the text may leave it to a default."""
+    given = all_settings(line["settings"], line.get("set") or {})
+    config = dict(runs[0].get("config") or {}) if runs else {}
+    had = all_settings(config, config.pop("hyper", None) or {})
+    if {"memory", "tasks"} <= had.keys():
+        had["memory_total"] = had["memory"] * had["tasks"]
+    return {**given, axis: had[axis]} if axis in had else given
 
 
 def _missing(root: Path, line: Mapping[str, Any]) -> str:
