@@ -205,6 +205,23 @@ def test_the_command_writes_every_table_in_every_format(capsys: pytest.CaptureFi
     assert "suite.yaml is damaged" in capsys.readouterr().err
 
 
+def test_the_command_does_all_that_it_is_asked_for(
+    tmp_path: Path, make_suite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_suite(tmp_path / "store", [{"method": "er", "shifts": [1.0]}])
+    archive, figures, tables = (tmp_path / name for name in ("archive", "figures", "tables"))
+    words = ["report", str(root), "--archive", str(archive)]
+    assert main([*words, "--json"]) == 0
+    assert [run["method"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["er"]
+    assert {path.name for path in archive.iterdir()} == {"runs.jsonl", "suite.yaml"}
+    assert {path.name for path in root.iterdir()} == {"0-er-seed0", "suite.yaml"}, "no page, as none was asked for"
+    (archive / "runs.jsonl").unlink()
+    assert main([*words, "--figures", str(figures), "--tables", str(tables), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1, "what was written is told on standard error"
+    assert all(path.exists() for path in (archive / "runs.jsonl", tables / "results.md", root / "report.html"))
+    assert list(figures.glob("*.svg"))
+
+
 def test_nothing_done_yet_is_a_page_of_missing_cells(tmp_path: Path, make_suite) -> None:
     root = make_suite(tmp_path, [{"method": "er", "shifts": [], "seeds": 2}])
     assert main(["report", str(root)]) == 0
