@@ -30,7 +30,7 @@ def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
     for row in group.measured:
         spent = budget(row)[axis]
         if spent is not None and spent["mean"] > 0 and not row.is_upper_bound:
-            name = row.label.split(" (")[0].split(", ")[0]
+            name = row.curve.split(", ")[0]
             found.setdefault(name, []).append((scale(spent["mean"]), row))
     return {name: sorted(rows, key=lambda point: point[0]) for name, rows in found.items()}
 

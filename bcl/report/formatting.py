@@ -48,6 +48,16 @@ def listing(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
+def with_brackets(name: str, *words: str) -> str:
+    """A name, and behind it what tells it from others; empty words are left out.
+
+    >>> with_brackets("mine", ""), with_brackets("mine", "er", "memory=10")
+    ('mine', 'mine (er, memory=10)')
+    """
+    inside = ", ".join(filter(None, words))
+    return f"{name} ({inside})" if inside else name
+
+
 def some(words: Sequence[str], limit: int = 4) -> str:
     """The first few.
 

@@ -42,7 +42,20 @@ class Planned:
 
 def plan(suite: Suite, device: str = "cpu", **options: Any) -> list[Planned]:
     """Every line with its runs. Data that is not here is a line's problem; a mistake in the file is an error."""
-    return [_planned(suite, line, device, options) for line in suite.lines]
+    planned = [_planned(suite, line, device, options) for line in suite.lines]
+    _refuse_twins(suite, planned)
+    return planned
+
+
+def _refuse_twins(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Two lines of one name that ask for the same run would stand in the table as rivals of themselves."""
+    seen = set()
+    for one in planned:
+        line = one.line
+        run = one.configs[0].id if one.configs else repr((line.benchmark, line.method, line.options, line.overrides))
+        if (line.group, line.label, run) in seen:
+            raise InputError(f"{place(suite, line)}two lines ask for this same run; leave one out, or `label` it")
+        seen.add((line.group, line.label, run))
 
 
 def _planned(suite: Suite, line: Line, device: str, options: dict[str, Any]) -> Planned:
