@@ -82,6 +82,11 @@ def test_a_suite_says_what_its_lines_are_tested_against(tmp_path: Path, make_sui
     ]
     assert "against “all” or “none” of the same part, Holm-corrected" in results_sheet(study).note
     assert "against the highest ACC" in results_sheet(read_study(make_suite(tmp_path / "plain", lines))).note
+    study = read_study(make_suite(tmp_path / "one", lines, against=["all"]))
+    assert {row.label for row in study.groups[1].p_values()} == {"none"}, "without “all” it is tested against the best"
+    note = "against “all” of the same part, or the highest ACC where there is none, Holm-corrected"
+    assert note in results_sheet(study).note
+    assert note in render(study)
 
 
 def test_rows_with_other_means_are_no_rivals(result) -> None:
