@@ -40,6 +40,17 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def size(amount: float) -> str:
+    """
+    >>> size(106), size(8120), size(4_436_000)
+    ('106 B', '7.9 KiB', '4.23 MiB')
+    """
+    if amount < 1000:
+        return f"{amount:.0f} B"
+    kibibytes = amount / 1024
+    return f"{kibibytes:.1f} KiB" if kibibytes < 1000 else f"{kibibytes / 1024:.2f} MiB"
+
+
 def listing(words: Sequence[str]) -> str:
     """
     >>> listing(["a", "b", "c"])
