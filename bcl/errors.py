@@ -49,8 +49,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
 
     >>> print(unknown("method", "bcl-daul", ["er", "bcl-dual", "bcl-single"]))
     unknown method 'bcl-daul'; did you mean bcl-dual or bcl-single? (known: er, bcl-dual, bcl-single)
+    >>> print(unknown("hyper-parameter", "learning_rate", ["lr", "candidates"]))
+    unknown hyper-parameter 'learning_rate'; did you mean lr? (known: lr, candidates)
     """
     names, name = list(known), " ".join(str(name).split())  # it may be anything, and the error is one line
-    near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
+    initials = "".join(word[:1] for word in name.split("_"))
+    near = [initials] if initials in names else difflib.get_close_matches(name, names, n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return UnknownNameError(f"unknown {kind} '{name}'{hint} (known: {', '.join(names)})")

@@ -118,7 +118,9 @@ MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory 
 Net = Annotated[
     str | None,
     typer.Option(
-        "--net", help="Network, instead of the benchmark's: mlp, resnet18-reduced, resnet18, module:function."
+        "--net",
+        help="Network, instead of the benchmark's: mlp, linear, resnet18-reduced, resnet18-reduced-plain, "
+        "resnet18-plain, resnet18, resnet18-imagenet, or module:function.",
     ),
 ]
 Encoder = Annotated[

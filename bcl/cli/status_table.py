@@ -29,6 +29,10 @@ def print_status(status: dict[str, Any]) -> None:
     left = status["seconds_left"]
     rest = f"about {duration(left)} left with {count(status['workers'], 'worker')}" if left else "complete"
     console.print(Text(f"{runs.get('done', 0)} of {count(runs['total'], 'run')} done in {status['store']}; {rest}"))
+    if others := status["unplanned"]:
+        be, do = ("is", "does") if others == 1 else ("are", "do")
+        text = f"{count(others, 'other result')} there {be} of other code, settings or seeds, and {do} not count"
+        console.print(Text(text, style="dim"))
 
 
 def _table(status: dict[str, Any], room: int) -> Table:

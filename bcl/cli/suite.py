@@ -35,12 +35,13 @@ def show(
     """How a suite stands: runs done, missing, failed; time left."""
     from bcl.runs.store import RunStore
     from bcl.studies.plan import only, plan, where_values_come_from
-    from bcl.studies.status import Status
+    from bcl.studies.status import Status, unplanned
     from bcl.studies.suite import load
 
     suite = load(name, seeds)
-    planned = only(plan(suite, device, **_overrides(precision)), _names(methods))
-    status = Status(suite, planned, RunStore(_place(name, out)), device, workers).to_json()
+    whole, store = plan(suite, device, **_overrides(precision)), RunStore(_place(name, out))
+    planned = only(whole, _names(methods))
+    status = {**Status(suite, planned, store, device, workers).to_json(), "unplanned": unplanned(whole, store)}
     if json_:
         print(json.dumps(status))
         return

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, dataclass_transform
 from bcl.errors import InputError, unknown
 
 H = TypeVar("H", bound="HyperParameters")
+KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 def hyper(
@@ -71,15 +72,14 @@ def _parse(field: dataclasses.Field[Any], value: Any) -> Any:
                 return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text]
             return kind(value)
         except (ValueError, KeyError):
-            words = {"bool": "true or false", "int": "a whole number", "float": "a number"}
-            raise InputError(f"{field.name} is {words[kind.__name__]}, not '{value}'") from None
+            raise InputError(f"{field.name} is {KINDS.get(kind, kind.__name__)}, not '{value}'") from None
     return float(value) if kind is float and type(value) is int else value
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
     name, rule, kind = field.name, field.metadata, type(field.default)
     if type(value) is not kind and not (kind is float and type(value) is int):
-        raise InputError(f"{name} is a {kind.__name__}, not {value!r}")
+        raise InputError(f"{name} is {KINDS.get(kind, kind.__name__)}, not {value!r}")
     if rule["choices"] and value not in rule["choices"]:
         raise unknown(f"value of {name}", str(value), rule["choices"])
     if kind in (int, float):

@@ -26,7 +26,7 @@ def curves(group: Group) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in group.measured:
         if isinstance(row.at, int | float):
-            found.setdefault(row.label.split(" (")[0], []).append(row)
+            found.setdefault(row.curve, []).append(row)
     return {label: sorted(rows, key=lambda row: row.at) for label, rows in found.items()}
 
 

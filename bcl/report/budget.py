@@ -10,8 +10,6 @@ from bcl.report.statistics import mean_and_std
 from bcl.report.study import Result, Row, Study
 from bcl.report.style import colour
 
-MEBIBYTE = 2**20
-
 
 def compute(run: Result) -> float | None:
     """Passes per arriving sample, forward and backward together: a backward pass counts as two forward ones, and one
@@ -36,14 +34,14 @@ def budget(row: Row) -> dict[str, Mapping[str, float] | None]:
 
 def budget_sheet(study: Study) -> Sheet | None:
     """What each row spent for its accuracy; None where no result says."""
-    headings = ["method", "ACC ↑", "passes", "forward", "backward", "memory, MiB", "models, MiB"]
+    headings = ["method", "ACC ↑", "passes", "forward", "backward", "memory", "models"]
     parts = [Part(group.name, [_line(row) for row in group.measured]) for group in study.groups]
     if not any(budget(row)["passes"] for row in study.rows):
         return None
     note = (
         "Per arriving sample: samples that go through the network, forward and backward. Passes: both together, one of "
-        "each counted as one, a backward pass as two forward ones. Beside the network: stored samples, and copies of "
-        "the network with what else is kept."
+        "each counted as one, a backward pass as two forward ones. Beside the network: memory, stored samples, and "
+        "models, copies of the network with what else is kept."
     )
     return Sheet("budget", "Passes and bytes", headings, [part for part in parts if part.rows], note)
 
@@ -66,5 +64,5 @@ def _cell(row: Row, where: str, name: str) -> Cell:
     if found is None:
         return empty()
     value = found["mean"]
-    text = words.number(value / MEBIBYTE) if where == "stored_bytes" else words.number(value, 1)
+    text = words.size(value) if where == "stored_bytes" else words.number(value, 1)
     return Cell(text, {f"{name}_bytes" if where == "stored_bytes" else f"{name}_passes": value})

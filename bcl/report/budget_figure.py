@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from bcl.report import legends
-from bcl.report.budget import MEBIBYTE, budget
+from bcl.report.budget import budget
 from bcl.report.chart import Chart
 from bcl.report.formatting import mean_std
 from bcl.report.study import Group, Row
@@ -17,7 +17,7 @@ from bcl.report.style import colour, figure_style, line_style, marker
 ACROSS, TALL = 3.3, 3.4  # inches: each panel's width, and the least height of the whole
 AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     "passes": ("passes per arriving sample", lambda value: value),
-    "stored_bytes": ("kept beside the network, MiB", lambda value: value / MEBIBYTE),
+    "stored_bytes": ("kept beside the network, MiB", lambda value: value / 2**20),
 }
 UNITS = {"passes": "passes", "stored_bytes": "MiB"}
 
@@ -30,7 +30,7 @@ def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
     for row in group.measured:
         spent = budget(row)[axis]
         if spent is not None and spent["mean"] > 0 and not row.is_upper_bound:
-            name = row.label.split(" (")[0].split(", ")[0]
+            name = row.curve.split(", ")[0]
             found.setdefault(name, []).append((scale(spent["mean"]), row))
     return {name: sorted(rows, key=lambda point: point[0]) for name, rows in found.items()}
 

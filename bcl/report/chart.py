@@ -36,8 +36,7 @@ class Chart(Figure):
     def _number(self, row: Row) -> int | None:
         if row in self.rows:
             return self.rows.index(row)
-        curve = row.label.split(" (")[0]
-        return self.names.index(curve) if curve in self.names else None
+        return self.names.index(row.curve) if row.curve in self.names else None
 
     def hints(self) -> list[list[Any]]:
         """[row, from the left, from the top, text]: shares of the figure's width and height."""

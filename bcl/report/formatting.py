@@ -40,12 +40,33 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def size(amount: float) -> str:
+    """
+    >>> size(106), size(8120), size(4_436_000)
+    ('106 B', '7.9 KiB', '4.23 MiB')
+    """
+    if amount < 1000:
+        return f"{amount:.0f} B"
+    kibibytes = amount / 1024
+    return f"{kibibytes:.1f} KiB" if kibibytes < 1000 else f"{kibibytes / 1024:.2f} MiB"
+
+
 def listing(words: Sequence[str]) -> str:
     """
     >>> listing(["a", "b", "c"])
     'a, b and c'
     """
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
+
+
+def with_brackets(name: str, *words: str) -> str:
+    """A name, and behind it what tells it from others; empty words are left out.
+
+    >>> with_brackets("mine", ""), with_brackets("mine", "er", "memory=10")
+    ('mine', 'mine (er, memory=10)')
+    """
+    inside = ", ".join(filter(None, words))
+    return f"{name} ({inside})" if inside else name
 
 
 def some(words: Sequence[str], limit: int = 4) -> str:

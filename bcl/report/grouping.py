@@ -8,7 +8,7 @@ from typing import Any
 
 from bcl.errors import InputError
 from bcl.learners import METHODS
-from bcl.report.formatting import listing
+from bcl.report.formatting import listing, with_brackets
 from bcl.report.study import Group, Labels, Result, Row, Study, version
 from bcl.report.style import is_upper_bound
 from bcl.studies.suite import all_settings
@@ -52,11 +52,10 @@ def rows_of(results: Iterable[Result], labels: Labels | None = None) -> list[Row
             shared = method if len(methods[benchmark, scenario, name]) > 1 else ""
             for index, (settings, runs) in enumerate(sorted(configurations.items(), key=_sort_key)):
                 variant = _variant(dict(settings), [dict(other) for other in configurations])
-                more = ", ".join(filter(None, [shared, variant]))
-                label = f"{name} ({more})" if more else name
+                label, curve = with_brackets(name, shared, variant), with_brackets(name, shared)
                 kept, others = latest(runs)
                 rows.append(
-                    Row(benchmark, scenario, method, label, kept, variant, index, others, seeds=len(kept))
+                    Row(benchmark, scenario, method, label, curve, kept, variant, index, others, seeds=len(kept))
                 )  # fmt: skip
     return sorted(rows, key=lambda row: (row.benchmark, row.scenario, *_rank(row.method)))
 

@@ -209,7 +209,7 @@ def _leaders_on_axis(group: Group) -> str:
     for rivals in group.fields:
         first = leader(rivals)
         if first.at is not None:
-            places.setdefault(first.label.split(" (")[0], []).append(str(first.at))
+            places.setdefault(first.curve, []).append(str(first.at))
     parts = [f"{label} at {words.listing(values)}" for label, values in places.items()]
     return f"Highest ACC: {'; '.join(parts)}." if parts else ""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bcl.errors import DamagedFileError, InputError
+from bcl.report.formatting import with_brackets
 from bcl.report.grouping import from_results, latest, show
 from bcl.report.study import Group, Result, Row, Study
 from bcl.runs.result import find_results
@@ -73,29 +74,32 @@ def _rows(
     axis: str,
     against: Sequence[str],
 ) -> tuple[Row, ...]:
-    given = [all_settings(line["settings"], line.get("set") or {}) for line in lines]
-    by_label: dict[str, list[dict[str, Any]]] = {}
-    for line, settings in zip(lines, given, strict=True):
-        by_label.setdefault(line["label"], []).append(settings)
+    counted = [latest(runs[id] for id in line["runs"] if id in runs) for line in lines]
+    given = [_given(line, kept, axis) for line, (kept, _) in zip(lines, counted, strict=True)]
+    names = [with_brackets(line["label"], _other(line, lines)) for line in lines]
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for name, settings in zip(names, given, strict=True):
+        by_name.setdefault(name, []).append(settings)
     shades: dict[str, list[str]] = {}  # of a method: its rows, or its curves
     rows = []
-    for line, settings in zip(lines, given, strict=True):
-        label, method = line["label"], line["method"]
-        mine = shades.setdefault(method, [])
-        if not axis or label not in mine:
-            mine.append(label)
-        apart = [name for name in settings if any(settings[name] != other.get(name) for other in by_label[label])]
-        if apart:
-            label += f" ({', '.join(f'{name}={show(name, settings[name])}' for name in apart)})"
-        kept, others = latest(runs[id] for id in line["runs"] if id in runs)
+    for line, name, settings, (kept, others) in zip(lines, names, given, counted, strict=True):
+        mine = shades.setdefault(line["method"], [])
+        if not axis or name not in mine:
+            mine.append(name)
+        apart = [
+            f"{key}={show(key, value)}"
+            for key, value in settings.items()
+            if any(value != other.get(key) for other in by_name[name])
+        ]
         rows.append(
             Row(
                 benchmark=line["benchmark"],
                 scenario=line["scenario"],
-                method=method,
-                label=label,
+                method=line["method"],
+                label=with_brackets(line["label"], _other(line, lines), *apart),
+                curve=name,
                 found=kept,
-                index=mine.index(line["label"]) if axis else len(mine) - 1,
+                index=mine.index(name) if axis else len(mine) - 1,
                 left_out=others,
                 seeds=line["seeds"],
                 missing=_missing(root, line),
@@ -105,6 +109,23 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _other(line: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
+    """Its method and its benchmark, where other lines of its label have another."""
+    words = {"method": line["method"], "benchmark": f"on {line['benchmark']}"}
+    alike = [other for other in lines if other["label"] == line["label"]]
+    return " ".join(word for key, word in words.items() if any(other[key] != line[key] for other in alike))
+
+
+def _given(line: Mapping[str, Any], runs: Sequence[Result], axis: str) -> dict[str, Any]:
+    """What the suite's text gives, and the place on the axis that its runs had: the text may leave it to a default."""
+    given = all_settings(line["settings"], line.get("set") or {})
+    config = dict(runs[0].get("config") or {}) if runs else {}
+    had = all_settings(config, config.pop("hyper", None) or {})
+    if {"memory", "tasks"} <= had.keys():
+        had["memory_total"] = had["memory"] * had["tasks"]
+    return {**given, axis: had[axis]} if axis in had else given
 
 
 def _missing(root: Path, line: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ class Row:
     scenario: str
     method: str
     label: str
+    curve: str  # the label without its settings: a method's rows are points of one curve
     found: tuple[Result, ...]  # by seed, all of one version of the code
     variant: str = ""  # how it differs from the method's other rows
     index: int = 0  # which of the method's rows

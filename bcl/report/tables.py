@@ -166,7 +166,10 @@ def _tested_against(study: Study) -> str:
     same = f" at the same {study.axis}" if study.axis else ""
     if not study.against:
         return f"the highest ACC{same}"
-    return f"{' or '.join(f'“{label}”' for label in study.against)} of the same part{same}"
+    fields = [rows for group in study.groups for rows in group.fields]
+    some_without = not all(any(row.is_reference for row in rows) for rows in fields)
+    others = ", or the highest ACC where there is none" if some_without else ""
+    return f"{' or '.join(f'“{label}”' for label in study.against)} of the same part{same}{others}"
 
 
 def caution(rows: Sequence[Row]) -> str:

@@ -42,7 +42,20 @@ class Planned:
 
 def plan(suite: Suite, device: str = "cpu", **options: Any) -> list[Planned]:
     """Every line with its runs. Data that is not here is a line's problem; a mistake in the file is an error."""
-    return [_planned(suite, line, device, options) for line in suite.lines]
+    planned = [_planned(suite, line, device, options) for line in suite.lines]
+    _refuse_twins(suite, planned)
+    return planned
+
+
+def _refuse_twins(suite: Suite, planned: Sequence[Planned]) -> None:
+    """Two lines of one name that ask for the same run would stand in the table as rivals of themselves."""
+    seen = set()
+    for one in planned:
+        line = one.line
+        run = one.configs[0].id if one.configs else repr((line.benchmark, line.method, line.options, line.overrides))
+        if (line.group, line.label, run) in seen:
+            raise InputError(f"{place(suite, line)}two lines ask for this same run; leave one out, or `label` it")
+        seen.add((line.group, line.label, run))
 
 
 def _planned(suite: Suite, line: Line, device: str, options: dict[str, Any]) -> Planned:
@@ -84,20 +97,23 @@ def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
 
 def where_values_come_from(planned: Sequence[Planned]) -> str:
     """One line: the files of chosen hyper-parameters that are used, and which methods are at their defaults."""
-    methods: dict[str, list[str]] = {}
+    lines: dict[str, list[Line]] = {}
     for one in planned:
         for config in one.configs[:1]:
             kinds = {source.partition(" (")[0] for source in config.sources.values()} or {"defaults"}
             for kind in sorted(kinds):
-                named = methods.setdefault(kind, [])
-                named += [one.line.label] if one.line.label not in named else []
-    order = sorted(methods, key=lambda kind: (kind == "defaults", kind == SET, kind))
-    return "; ".join(f"{kind} ({_few(methods[kind], kind)})" for kind in order)
+                lines.setdefault(kind, []).append(one.line)
+    order = sorted(lines, key=lambda kind: (kind == "defaults", kind == SET, kind))
+    return "; ".join(f"{kind} ({_few(lines[kind], kind)})" for kind in order)
 
 
-def _few(names: Sequence[str], kind: str) -> str:
-    """The names, or their number; those at their defaults are always named."""
-    return ", ".join(names) if len(names) <= NAMED or kind == "defaults" else f"{len(names)} methods"
+def _few(lines: Sequence[Line], kind: str) -> str:
+    """The lines' labels, or if these are many their methods, or the number of these; what is at its defaults is always
+    named."""
+    labels, methods = dict.fromkeys(line.label for line in lines), dict.fromkeys(line.method for line in lines)
+    if len(labels) <= NAMED or kind == "defaults":
+        return ", ".join(labels)
+    return ", ".join(methods) if len(methods) <= NAMED else f"{len(methods)} methods"
 
 
 def unique(planned: Sequence[Planned]) -> list[RunConfig]:

@@ -25,6 +25,12 @@ def finished(planned: Sequence[Planned], store: RunStore) -> Iterator[Result]:
                 yield result
 
 
+def unplanned(planned: Sequence[Planned], store: RunStore) -> int:
+    """How many results the store holds that are not of this plan: of other code, settings or seeds."""
+    ids = {config.id for config in unique(planned)}
+    return sum(path.parent.name not in ids for path in store.root.glob("*/result.json"))
+
+
 class Status:
     """A suite against its store: what is done, what is not, and how long the rest may take."""
 

@@ -17,10 +17,11 @@ from bcl.cli import main, progress
 from bcl.cli.progress import Watch
 from bcl.learners import METHODS, method
 from bcl.learners.said import said
+from bcl.nets import NETS
 from bcl.runs import presets
 from bcl.studies.estimate import guess
 from bcl.studies.plan import Planned, plan, where_values_come_from
-from bcl.studies.suite import Line, one_block
+from bcl.studies.suite import Line, one_block, parse
 
 FEW = ["--tasks", "2", "--samples", "20", "--seeds", "1", "--workers", "1", "--device", "cpu"]
 
@@ -48,10 +49,11 @@ def test_lists_fit_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 
 @pytest.mark.parametrize("command", [["run"], ["tune"]])
-def test_help_names_benchmarks_and_methods(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_benchmarks_methods_and_networks(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "--help"]) == 0
     words = capsys.readouterr().out.replace(",", " ").split()
     assert {*METHODS, "split-miniimagenet", "folder:PATH"} <= set(words)
+    assert command != ["run"] or set(NETS) <= set(words)
 
 
 @pytest.mark.parametrize("command", [[], ["suite"], ["data"]])
@@ -113,6 +115,9 @@ def test_one_line_says_which_file_was_used(
     assert where_values_come_from(plan(suite)) == "bcl/suites/hyper.yaml (er, gem); set (gem)"
     many = one_block("split-digits", ["bcl-mean", *table["split-digits"]["task"]], 1)
     assert where_values_come_from(plan(many)) == "bcl/suites/hyper.yaml (6 methods); defaults (bcl-mean)"
+    block = "{{benchmark: split-digits, method: er, label: {0}, memory: {0}}}"
+    labels = parse(f"runs: [{', '.join(block.format(number) for number in range(1, 8))}]", "mine", "mine.yaml")
+    assert where_values_come_from(plan(labels)) == "bcl/suites/hyper.yaml (er)", "seven labels of one method"
 
 
 SUITE = """

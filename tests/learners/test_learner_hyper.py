@@ -48,8 +48,10 @@ def test_a_slip_gets_the_nearest_name():
         ({"inner_lr": None}, "inner_lr is a"),
         ({"inner_lr": "fast"}, "inner_lr is a number, not 'fast'"),
         ({"inner_steps": "2.5"}, "inner_steps is a whole number, not '2.5'"),
+        ({"inner_steps": 2.5}, "inner_steps is a whole number, not 2.5"),
+        ({"memory": 3}, "memory is text, not 3"),
         ({"carry_gradients": "maybe"}, "carry_gradients is true or false, not 'maybe'"),
-        ({"carry_gradients": 1}, "carry_gradients is a"),
+        ({"carry_gradients": 1}, "carry_gradients is true or false, not 1"),
     ],
 )
 def test_values_out_of_range_are_refused(values, reason):

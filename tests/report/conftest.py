@@ -57,7 +57,8 @@ def results() -> list[dict[str, Any]]:
 
 
 def write_suite(root: Path, lines: list[dict[str, Any]], **top: Any) -> Path:
-    """A store as `bcl suite run` leaves it: `shifts` is the ACC of each seed beyond 75."""
+    """A store as `bcl suite run` leaves it: `shifts` is the ACC of each seed beyond 75, `config` what its runs had
+    beyond what the suite's text gives."""
     record: dict[str, Any] = {"suite": "mine", "title": "Mine", "about": "", "published": "", "axis": "", **top}
     record["lines"] = []
     for number, line in enumerate(lines):
@@ -65,11 +66,12 @@ def write_suite(root: Path, lines: list[dict[str, Any]], **top: Any) -> Path:
         ids = [f"{number}-{method}-seed{seed}" for seed in range(line.get("seeds", len(line["shifts"])))]
         base = {"group": "split-digits", "label": method, "benchmark": "split-digits", "scenario": "task"}
         more = {"settings": {}, "set": {}, "seeds": len(ids), "problem": "", "runs": ids}
-        planned = {key: value for key, value in line.items() if key not in ("shifts", "failed")}
+        planned = {key: value for key, value in line.items() if key not in ("shifts", "failed", "config")}
         record["lines"].append({**base, **more, **planned})
         for seed, shift in enumerate(line["shifts"]):
             (root / ids[seed]).mkdir(parents=True)
-            run = make_result(method, seed, shift, id=ids[seed])
+            config = {**line.get("settings", {}), "hyper": {"lr": 0.1, **line.get("set", {})}}
+            run = make_result(method, seed, shift, id=ids[seed], config={**config, **line.get("config", {})})
             (root / ids[seed] / "result.json").write_text(json.dumps(sealed(run)))
         for seed in line.get("failed", ()):
             (root / ids[seed]).mkdir(parents=True)

@@ -79,6 +79,7 @@ def test_the_table_is_a_file_of_its_own(result: Made, results: list[dict[str, An
     assert float(rows["er (repeats=4)"]["passes"]) == 26.0
     assert float(rows["er (repeats=4)"]["forward_passes"]) == 30.0
     assert float(rows["bcl-mean"]["models_bytes"]) == 2**22
+    assert " | 4.00 MiB |" in (tmp_path / "tables" / "budget.md").read_text()
     assert rows["finetune"]["passes"] == ""
     assert budget_sheet(from_results(results)) is None
     write_report(from_results(results), tmp_path / "page.html", tmp_path / "older")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bcl.report.axis_figure import curves
 from bcl.report.chart import Chart
 from bcl.report.figures import draw, figures_of
 from bcl.report.grouping import from_results, rows_of
@@ -40,6 +41,29 @@ def test_rows_are_compared_within_one_value_of_the_axis(tmp_path: Path, make_sui
     assert "the highest ACC at the same memory" in results_sheet(study).note
 
 
+def test_what_the_suite_leaves_to_a_default_is_what_the_runs_had(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": "er", "shifts": [1.0, 2.0, 3.0], "settings": {"memory": 10}},
+        {"method": "er", "shifts": [2.0, 3.0, 5.0], "config": {"memory": 20}},
+        {"method": "bcl-dual", "shifts": [4.0, 5.5, 6.0], "settings": {"memory": 20}},
+        {"method": "bcl-dual", "label": "plain", "shifts": [0.0, 0.5, 2.0], "config": {"memory": 20}},
+    ]
+    study = read_study(make_suite(tmp_path / "best", lines, axis="memory"))
+    (group,) = study.groups
+    assert {label: [row.at for row in rows] for label, rows in curves(group).items()} == {
+        "er": [10, 20],
+        "bcl-dual": [20],
+        "plain": [20],
+    }
+    assert [row.label for row in group.rows] == ["er (memory=10)", "er (memory=20)", "bcl-dual", "plain"]
+    assert [row.label for row in group.rows if group.is_best(row)] == ["bcl-dual"]
+    assert {row.label for row in group.p_values()} == {"er (memory=20)", "plain"}
+    against = read_study(make_suite(tmp_path / "against", lines, axis="memory", against=["plain"]))
+    assert {row.label for row in against.groups[0].p_values()} == {"er (memory=20)", "bcl-dual"}
+    totals = read_study(make_suite(tmp_path / "totals", lines, axis="memory_total"))
+    assert [row.at for row in totals.rows] == [20, 40, 40, 40], "slots of two tasks together"
+
+
 def test_a_suite_says_what_its_lines_are_tested_against(tmp_path: Path, make_suite) -> None:
     lines = [
         {"method": "er", "label": "all", "group": "left out", "shifts": [1.0, 2.0, 3.0]},
@@ -58,6 +82,11 @@ def test_a_suite_says_what_its_lines_are_tested_against(tmp_path: Path, make_sui
     ]
     assert "against “all” or “none” of the same part, Holm-corrected" in results_sheet(study).note
     assert "against the highest ACC" in results_sheet(read_study(make_suite(tmp_path / "plain", lines))).note
+    study = read_study(make_suite(tmp_path / "one", lines, against=["all"]))
+    assert {row.label for row in study.groups[1].p_values()} == {"none"}, "without “all” it is tested against the best"
+    note = "against “all” of the same part, or the highest ACC where there is none, Holm-corrected"
+    assert note in results_sheet(study).note
+    assert note in render(study)
 
 
 def test_rows_with_other_means_are_no_rivals(result) -> None:

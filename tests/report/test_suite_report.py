@@ -11,6 +11,7 @@ import pytest
 
 from bcl.cli import main
 from bcl.report import latex, sheet
+from bcl.report.axis_figure import curves, draw
 from bcl.report.figures import figures_of
 from bcl.report.page import render
 from bcl.report.read import read_study
@@ -111,6 +112,21 @@ def test_rows_of_one_label_are_told_apart_by_their_settings(tmp_path: Path, make
     assert [row.label for row in read_study(make_suite(tmp_path, lines)).rows] == ["er", "er (memory=9)"]
 
 
+def test_rows_of_one_label_are_told_apart_by_their_methods_and_benchmarks(tmp_path: Path, make_suite) -> None:
+    lines = [
+        {"method": method, "label": "a", "shifts": [1.0], "settings": {"memory": memory}}
+        for method, memory in (("er", 10), ("er", 20), ("mer", 10))
+    ]
+    study = read_study(make_suite(tmp_path / "methods", lines, axis="memory"))
+    assert [row.label for row in study.rows] == ["a (er, memory=10)", "a (er, memory=20)", "a (mer)"]
+    assert [(name, len(rows)) for name, rows in curves(study.groups[0]).items()] == [("a (er)", 2), ("a (mer)", 1)]
+    assert "| a (mer)" in sheet.markdown(results_sheet(study))
+    assert "a (er, memory=20)" in render(study)
+    lines = [{"method": "er", "shifts": [1.0], "group": "both", "benchmark": name} for name in ("split-cub", "mine")]
+    study = read_study(make_suite(tmp_path / "benchmarks", lines))
+    assert [row.label for row in study.rows] == ["er (on split-cub)", "er (on mine)"]
+
+
 def test_latex_is_well_formed_and_says_the_same(table: Study) -> None:
     text = latex.latex(results_sheet(table))
     body = [line for line in text.splitlines() if not line.startswith("%")]
@@ -145,8 +161,6 @@ def test_figure_2_has_a_curve_per_method_with_error_bars(tmp_path: Path, make_su
     assert page.count("<svg") == 1
     assert 'aria-label="Final accuracy against memory slots per task on split-digits"' in page
     assert "er (memory=20)" in page
-    from bcl.report.axis_figure import curves, draw
-
     assert {label: [row.at for row in rows] for label, rows in curves(study.groups[0]).items()} == {
         "er": [10, 20, 40],
         "bcl-dual": [10, 20, 40],
@@ -203,6 +217,23 @@ def test_the_command_writes_every_table_in_every_format(capsys: pytest.CaptureFi
     (root / "suite.yaml").write_text("lines: [")
     assert main(["report", str(root)]) == 2
     assert "suite.yaml is damaged" in capsys.readouterr().err
+
+
+def test_the_command_does_all_that_it_is_asked_for(
+    tmp_path: Path, make_suite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_suite(tmp_path / "store", [{"method": "er", "shifts": [1.0]}])
+    archive, figures, tables = (tmp_path / name for name in ("archive", "figures", "tables"))
+    words = ["report", str(root), "--archive", str(archive)]
+    assert main([*words, "--json"]) == 0
+    assert [run["method"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["er"]
+    assert {path.name for path in archive.iterdir()} == {"runs.jsonl", "suite.yaml"}
+    assert {path.name for path in root.iterdir()} == {"0-er-seed0", "suite.yaml"}, "no page, as none was asked for"
+    (archive / "runs.jsonl").unlink()
+    assert main([*words, "--figures", str(figures), "--tables", str(tables), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1, "what was written is told on standard error"
+    assert all(path.exists() for path in (archive / "runs.jsonl", tables / "results.md", root / "report.html"))
+    assert list(figures.glob("*.svg"))
 
 
 def test_nothing_done_yet_is_a_page_of_missing_cells(tmp_path: Path, make_suite) -> None:

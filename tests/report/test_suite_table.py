@@ -19,7 +19,7 @@ def status(planned: list[dict[str, Any]]) -> dict[str, Any]:
     runs = {"total": 5 * len(found)}
     return {
         "suite": "mine", "store": "runs/mine", "lines": found, "runs": runs, "failures": {}, "workers": 2,
-        "seconds_left": 3.0,
+        "seconds_left": 3.0, "unplanned": 0,
     }  # fmt: skip
 
 

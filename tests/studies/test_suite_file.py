@@ -108,6 +108,8 @@ def test_lists_are_combined_and_seeds_overridden() -> None:
         ("{runs: [{benchmark: split-digits, methods: [er]}], against: gem}", "unknown label to test against 'gem'"),
         ("{runs: [{benchmark: split-digits, methods: [er]}], against: [1]}", "against must be a name or a list"),
         ("runs: [{benchmark: split-digits, methods: [er], evaluate_every: 0}]", "evaluate_every must be a whole"),
+        ("runs: [{benchmark: split-cub, methods: [er, er]}]", "mine, split-cub, er: two lines ask for this same run"),
+        ("runs: [&er {benchmark: split-digits, method: er}, {<<: *er, memory: 20}]", "split-digits, er: two lines"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_file_is_one_clear_line(

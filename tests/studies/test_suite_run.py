@@ -9,7 +9,7 @@ import pytest
 from journals import assert_computed_once
 
 from bcl.cli import main
-from bcl.runs import claims
+from bcl.runs import claims, config
 from bcl.runs.config import RunConfig
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
@@ -39,6 +39,13 @@ def test_show_before_and_after(
     assert after["runs"] == {"total": 6, "done": 6}
     assert after["seconds_left"] == 0
     assert show(capsys, "small.yaml", "--seeds", "3")["runs"] == {"total": 9, "done": 6, "missing": 3}
+    assert (after["unplanned"], show(capsys, "small.yaml", "--methods", "offline")["unplanned"]) == (0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(config, "code_digest", lambda *_: "other code")
+        assert main(["suite", "show", "small.yaml"]) == 0
+        said = capsys.readouterr().out.splitlines()
+    assert said[-3].startswith("0 of 6 runs done in runs/small")
+    assert said[-2] == "6 other results there are of other code, settings or seeds, and do not count"
     assert main(["suite", "show", "small.yaml"]) == 0
     assert "6 of 6 runs done in runs/small; complete" in capsys.readouterr().out
     files = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("result.json")}
