@@ -120,7 +120,7 @@ Net = Annotated[
     typer.Option(
         "--net",
         help="Network, instead of the benchmark's: mlp, linear, resnet18-reduced, resnet18-reduced-plain, "
-        "resnet18-plain, resnet18, resnet18-imagenet, or module:function.",
+        "resnet18-plain, resnet18, resnet18-imagenet, resnet18-imagenet-raw, or module:function.",
     ),
 ]
 Encoder = Annotated[

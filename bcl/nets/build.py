@@ -13,7 +13,7 @@ from bcl.data.sets import RESNET18
 from bcl.errors import InputError, unknown
 from bcl.nets import own
 from bcl.nets.mlp import MLP
-from bcl.nets.pretrained import start_from_imagenet
+from bcl.nets.pretrained import ImageNetResNet18, start_from_imagenet
 from bcl.nets.resnet import ResNet18
 from bcl.streams import Setting
 
@@ -25,6 +25,7 @@ NETS: dict[str, str] = {
     "resnet18-plain": "ResNet-18 with 64 base filters, a 3x3 stem and no max-pool (for small images, as others use it)",
     "resnet18": "the full ResNet-18, from random weights",
     "resnet18-imagenet": "the full ResNet-18, pretrained on ImageNet (the paper's, for CUB)",
+    "resnet18-imagenet-raw": "the same, with images in [0, 1] as they are, not by ImageNet's mean and deviation",
 }
 
 
@@ -39,7 +40,8 @@ def build(name: str, setting: Setting) -> nn.Module:
         "resnet18-reduced-plain": lambda classes, channels: ResNet18(classes, 20, "plain", channels),
         "resnet18-plain": lambda classes, channels: ResNet18(classes, 64, "plain", channels),
         "resnet18": lambda classes, channels: ResNet18(classes, 64, "imagenet", channels),
-        "resnet18-imagenet": _pretrained,
+        "resnet18-imagenet": lambda classes, channels: _pretrained(ImageNetResNet18(classes), channels),
+        "resnet18-imagenet-raw": lambda classes, channels: _pretrained(ResNet18(classes, 64, "imagenet"), channels),
     }
     check(name)
     with torch.random.fork_rng(devices=[]):
@@ -68,12 +70,11 @@ def check(name: str) -> str:
         return hashlib.sha256(own.source(name)).hexdigest()
     if name not in NETS:
         raise unknown("network", name, (*NETS, "module:function"))
-    return str(cache.need(RESNET18)["digest"]) if name == "resnet18-imagenet" else ""
+    return str(cache.need(RESNET18)["digest"]) if name.startswith("resnet18-imagenet") else ""
 
 
-def _pretrained(classes: int, channels: int) -> ResNet18:
+def _pretrained(net: ResNet18, channels: int) -> ResNet18:
     if channels != 3:
         raise InputError(f"resnet18-imagenet takes colour images, not {channels} channels; use --net resnet18")
-    net = ResNet18(classes, 64, "imagenet")
     start_from_imagenet(net)
     return net

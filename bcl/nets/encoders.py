@@ -22,7 +22,7 @@ from bcl.data.dataset import Array
 from bcl.errors import InputError, StorageError, UserError, unknown
 from bcl.loading import describe, load
 from bcl.nets.encoder import Encoder
-from bcl.nets.pretrained import start_from_imagenet
+from bcl.nets.pretrained import ImageNetResNet18, start_from_imagenet
 from bcl.nets.resnet import ResNet18
 from bcl.streams import Setting, Stream
 
@@ -113,10 +113,9 @@ def find_encoder(name: str) -> NamedEncoder:
 def _imagenet() -> Encoder:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)  # of a last layer that nobody asks
-        net = ResNet18(1000, 64, "imagenet")
+        net = ImageNetResNet18(1000)
     start_from_imagenet(net)
-    mean, deviation = (torch.tensor(of).view(3, 1, 1) for of in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
-    return Encoder(net, prepare=lambda x: (x - mean.to(x)) / deviation.to(x), read=_features_of)
+    return Encoder(net, read=_features_of)
 
 
 def _features_of(net: nn.Module, x: Tensor) -> Tensor:

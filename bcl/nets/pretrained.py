@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from functools import cache as cache_by_arguments
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,28 @@ from bcl.errors import DamagedFileError, InputError, MissingDataError
 from bcl.nets.resnet import ResNet18
 
 FILE = "weights.safetensors"
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's images in [0, 1], by channel
+
+
+class ImageNetResNet18(ResNet18):
+    """The full ResNet-18, which takes images in [0, 1] and sees them as it saw ImageNet's: less their mean, over their
+    deviation."""
+
+    def __init__(self, classes: int):
+        super().__init__(classes, 64, "imagenet")
+
+    def stages(self, x: Tensor) -> list[Tensor]:
+        offset, factor = _standard(x.device, x.dtype)
+        return super().stages(torch.addcmul(offset, x, factor))
+
+
+@cache_by_arguments
+def _standard(device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """-mean / deviation, 1 / deviation. They are no buffers: the same for all networks, and no state of a learner."""
+    with torch.inference_mode(False):
+        deviation = torch.tensor(DEVIATION, device=device).view(3, 1, 1)
+        mean = torch.tensor(MEAN, device=device).view(3, 1, 1)
+        return (-mean / deviation).to(dtype), (1 / deviation).to(dtype)
 
 
 def import_weights(path: str | os.PathLike[str], source_name: str = "") -> dict[str, Any]:

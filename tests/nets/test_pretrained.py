@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from bcl.errors import MissingDataError, UserError
-from bcl.nets import ResNet18
+from bcl.nets import ResNet18, build
 from bcl.nets.encoders import find_encoder
 from bcl.nets.pretrained import check, import_weights
+from bcl.streams import Setting
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,20 @@ def test_weights_become_an_encoder_without_their_last_layer(weights, tmp_path, m
     with torch.no_grad():
         wanted = net.features((x - mean.view(3, 1, 1)) / deviation.view(3, 1, 1))
         assert torch.allclose(encoder(x), wanted, atol=1e-6)
+
+
+def test_a_pretrained_network_sees_images_as_it_saw_imagenets(weights, tmp_path, monkeypatch):
+    monkeypatch.setenv("BCL_DATA", str(tmp_path / "cache"))
+    torch.save(weights, tmp_path / "weights.pth")
+    import_weights(tmp_path / "weights.pth")
+    setting = Setting.split([[0, 1], [2, 3]], shape=(3, 32, 32), scenario="task", memory=4)
+    net, raw = build("resnet18-imagenet", setting), build("resnet18-imagenet-raw", setting)
+    assert net.state_dict().keys() == raw.state_dict().keys(), "nothing of it is state"
+    raw.load_state_dict(net.state_dict())
+    x = torch.rand(4, 3, 32, 32)
+    standard = (x - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)) / torch.tensor([0.229, 0.224, 0.225]).view(
+        3, 1, 1
+    )
+    answers = net.eval()(x)
+    assert torch.allclose(answers, raw.eval()(standard), atol=1e-5)
+    assert not torch.allclose(answers, raw(x), atol=1e-2)
