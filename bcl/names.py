@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 
 def slug(name: str) -> str:
@@ -12,6 +14,14 @@ def slug(name: str) -> str:
     ('folder-my-photos', 'mean_teacher-MeanTeacher', 'der++')
     """
     return re.sub(r"[^\w.+-]", "-", name)
+
+
+def assignments(values: Mapping[str, Any]) -> str:
+    """
+    >>> assignments({"lr": 0.1, "memory": "ring"})
+    'lr=0.1, memory=ring'
+    """
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def printable(text: str, keep: str = "") -> str:

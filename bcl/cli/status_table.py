@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bcl.names import assignments
 from bcl.report.formatting import count, duration
 
 Columns = dict[str, list[Text]]
@@ -44,7 +45,7 @@ def _table(status: dict[str, Any], room: int) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, gap, 0, 0), title_justify="left")
     table.title = Text(status["suite"])
     if shared:
-        table.title.append(f"   {_words(shared)}", style="dim")
+        table.title.append(f"   {assignments(shared)}", style="dim")
     for name in columns:
         justify: Any = "left" if name in NAMES else "right"
         table.add_column(name, width=widths[name], justify=justify, no_wrap=name not in FLEXIBLE, overflow="fold")
@@ -61,16 +62,12 @@ def _shared(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
-def _words(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
 def _columns(lines: Sequence[dict[str, Any]], shared: Mapping[str, Any]) -> Columns:
     """Every column's cells. What is as in the line above is not repeated, and what no line has is no column."""
     columns: Columns = {name: [] for name in (*NAMES, "seeds", "done", "failed", "missing", "time left")}
     before, said = "", ""
     for line in lines:
-        settings = _words({name: value for name, value in line["settings"].items() if name not in shared})
+        settings = assignments({name: value for name, value in line["settings"].items() if name not in shared})
         same = settings == said and line["group"] == before
         cells = (
             Text(line["group"] if line["group"] != before else ""),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bcl.cli import options as given
-from bcl.names import slug
+from bcl.names import assignments, slug
 from bcl.processes import cores, start_server
 
 
@@ -62,7 +62,7 @@ def tune(
         own = settings_of(method, given.settings(set_), methods)
         beside = tuning.beside((benchmark, scenario, home.scenario, method, encoder), own, table)
         for source, values in beside.items():
-            print(f"{method}: every trial has {tuning.short(values)}, from {source}", file=sys.stderr)
+            print(f"{method}: every trial has {assignments(values)}, from {source}", file=sys.stderr)
         fixed[method] = {name: value for values in beside.values() for name, value in values.items()}
     where = out or Path("runs/tune") / slug(benchmark)
     tuning.check_target(save)
@@ -83,5 +83,5 @@ def tune(
         for row in rows:
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
             chosen = "  (chosen: as good in ACC, learns better)" if row.get("rule") == "learning accuracy" else ""
-            print(f"  {row['acc']:6.2f}  {tuning.short(row['values'])}{final}{chosen}")
+            print(f"  {row['acc']:6.2f}  {assignments(row['values'])}{final}{chosen}")
     print(f"winners saved in {save}", file=sys.stderr)

@@ -17,7 +17,7 @@ from bcl.engine.checkpoint import write_atomically
 from bcl.errors import DamagedFileError, InputError, StorageError, unknown
 from bcl.learners import check_method
 from bcl.learners import method as find_method
-from bcl.names import slug
+from bcl.names import assignments, slug
 from bcl.processes import cores
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import exclusively
@@ -133,7 +133,7 @@ def tune(
             for values, seed in product(points, with_seeds):
                 overrides = {**(fixed or {}).get(method, {}), **values}
                 configs.append(RunConfig.resolve(benchmark, method, seed, part="tune", overrides=overrides, **options))
-                names.append(f"{method} {short(values)} seed {seed}")
+                names.append(f"{method} {assignments(values)} seed {seed}")
         with watch(names) as report:
             how, alike = RunOptions(resume=True, report=report), [A_WHILE] * len(configs)
             results = iter(run_all(configs, RunStore(out), how, workers=workers, seconds=alike))
@@ -219,10 +219,6 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: -row["acc"])
 
 
-def short(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
 def best_finalist(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The trial to use, with the rule that chose it.
 
@@ -265,7 +261,7 @@ def beyond(
                 further.append({**best, name: value})
         if not further:
             return
-        points = "; ".join(short(values) for values in further)
+        points = "; ".join(assignments(values) for values in further)
         log.info("%s: the best lies at an edge of the grid, which is widened: %s", method, points)
         yield further
 
