@@ -14,6 +14,7 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
     Replaying,
+    adjusted,
     can_replay,
     check_views,
     descend,
@@ -26,6 +27,7 @@ from bcl.learners.replay import (
     store_soft_targets,
     view,
 )
+from bcl.learners.shares import shares_of
 from bcl.memory import Field
 from bcl.ops.losses import Loss, cross_entropy
 
@@ -92,6 +94,7 @@ class BCLMean(Replaying):
         self.memory = memory_of(setting, h.memory, {"target": Field((setting.n_classes,), torch.float32)})
         self.mean = running_mean(self)  # θ; the network itself holds φ
         self.optimizer = optimizer_of(self)
+        self.shares = shares_of(self)
         self.distilled: Tensor
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
 
@@ -111,7 +114,7 @@ class BCLMean(Replaying):
         """Eq. 6, of fresh views of the batch and of a fresh draw."""
         h, seen = self.hyper, view(self, x)
         if not (self.past or h.replay_current):
-            return cross_entropy(self.logits(seen, t), y)
+            return cross_entropy(adjusted(self, self.logits(seen, t), y), y)
         replay, weight = draw(self, self.memory, x, y, t)
         replay = replay._replace(x=view(self, replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)

@@ -14,6 +14,7 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
     Replaying,
+    adjusted,
     check_views,
     descend,
     draw,
@@ -24,6 +25,7 @@ from bcl.learners.replay import (
     view,
 )
 from bcl.learners.retrieval import retrieve
+from bcl.learners.shares import shares_of
 from bcl.memory import Samples
 from bcl.ops.losses import Loss, cross_entropy
 
@@ -64,8 +66,9 @@ class ER(Replaying):
     stream, with as many slots as the rings have together.
 
     With other ingredients it is another method: ER with a reservoir over the whole stream (memory=reservoir
-    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10
-    augment=randaugment; Zhang et al., 2022), a mean of the weights that answers (mean_decay=0.99).
+    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10 augment=randaugment; Zhang
+    et al., 2022), a mean of the weights that answers (mean_decay=0.99), a logit adjusted softmax (weigh=samples
+    joint_forward=true logit_adjustment=1 share_rate=1; Huang et al., 2024).
 
     >>> import torch
     >>> from bcl.nets import MLP
@@ -93,6 +96,7 @@ class ER(Replaying):
         self.memory = memory_of(self.setting, h.memory)
         self.mean = running_mean(self)
         self.optimizer = optimizer_of(self)
+        self.shares = shares_of(self)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -110,7 +114,7 @@ class ER(Replaying):
         """Of the current batch and a replayed one; views of them, where the images are to be augmented."""
         h, seen = self.hyper, view(self, x)
         if not (self.past or h.replay_current):
-            return cross_entropy(self.logits(seen, t), y)
+            return cross_entropy(adjusted(self, self.logits(seen, t), y), y)
         replay, weight = self.sample(x, y, t)
         if h.augment != "none":
             replay = replay._replace(x=view(self, replay.x))

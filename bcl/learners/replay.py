@@ -13,6 +13,7 @@ from bcl.errors import InputError
 from bcl.learners.base import Learner
 from bcl.learners.hyper import hyper, hypers
 from bcl.learners.optimizer import Descent, Optimizer
+from bcl.learners.shares import Adjustment, ClassShares
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.augment import DRAWS, KINDS, augment
@@ -157,7 +158,7 @@ class Common(Descent):
 
 
 @hypers
-class Ingredients(Common):
+class Ingredients(Adjustment, Common):
     replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
     weigh: str = hyper(
         "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
@@ -235,18 +236,33 @@ def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tupl
     return draw_earlier(learner, memory, h.replay_batch, t), None
 
 
+def adjusted(
+    learner: Learner, logits: Tensor, y: Tensor, replayed: Tensor | None = None, weight: Tensor | None = None
+) -> Tensor:
+    """Logits of a step that are compared with its labels: as they are, or as `ClassShares` says."""
+    shares = learner.shares
+    if isinstance(shares, ClassShares):
+        return shares.adjusted(logits, learner.hyper, y, replayed, weight)
+    return logits
+
+
 def mixed_loss(
     learner: Learner, logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None, target: Tensor | None = None
 ) -> Loss:
     """L(B_n) + L(B_M) + λ KL_τ(target || B_M), given the logits of one batch after the other; `weight` as `draw` says.
 
-    With weigh=samples the two cross-entropies are one mean over all samples: see `mean_loss`.
+    With weigh=samples the two cross-entropies are one mean over all samples: see `mean_loss`. Where logits are
+    adjusted, it is those of the cross-entropies: the divergence is between answers.
     """
     h = learner.hyper
     kept = {} if target is None else {"weight": h.distill_weight, "temperature": h.temperature, "reduction": "batch"}
-    if h.weigh == "batches":
+    labelled = adjusted(learner, logits, y, replay.y, weight)
+    if h.weigh == "batches" and labelled is logits:
         return replay_loss(logits, y, replay.y, target, share=weight, **kept)
-    loss = mean_loss(logits, y, replay, weight)
+    if h.weigh == "batches":
+        loss = replay_loss(labelled, y, replay.y, share=weight)
+    else:
+        loss = mean_loss(labelled, y, replay, weight)
     if target is not None:
         held = distillation_loss(logits[len(y) :], target, h.temperature, "batch")
         loss = loss + h.distill_weight * weighted(held, weight)

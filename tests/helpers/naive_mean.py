@@ -1,5 +1,7 @@
 """bcl-mean's equations, transcribed slowly. See naive.py."""
 
+import math
+
 import torch
 from naive import NaiveFinetune, NaiveRing
 from naive_rivals import NaiveReservoir, repeated
@@ -35,6 +37,7 @@ class NaiveMean(NaiveFinetune):
             NaiveReservoir(slots, self.random) if h["memory"] == "reservoir" else NaiveRings(setting, self.random)
         )
         self.mean, self.number, self.has_targets = self.net.copy(), 0, set()
+        self.share = dict.fromkeys(range(setting.n_classes), 0.0)
 
     def begin(self, t):
         for s in self.begun:
@@ -72,14 +75,28 @@ class NaiveMean(NaiveFinetune):
             logits = self.logits(batch + shown)
         else:
             logits = self.logits(batch) + self.logits(shown)
-        loss = self.cross_entropy(batch, logits[: len(batch)])
+        labelled = self.adjusted(batch, replay, logits) if h.get("logit_adjustment") else logits
+        loss = self.cross_entropy(batch, labelled[: len(batch)])
         if replay and h.get("weigh") == "samples":
-            loss = self.cross_entropy(batch + replay, logits)
+            loss = self.cross_entropy(batch + replay, labelled)
         elif replay:
-            loss = loss + self.cross_entropy(replay, logits[len(batch) :])
+            loss = loss + self.cross_entropy(replay, labelled[len(batch) :])
         if replay and past:
             loss = loss + h["distill_weight"] * self.divergence(replay, logits[len(batch) :])
         return loss
+
+    def adjusted(self, batch, replay, logits):
+        """Every class is learnt as if its share in the loss, a running mean over the steps, were to its advantage."""
+        alike, rate = self.h.get("weigh") == "samples", self.h["share_rate"]
+        now = dict.fromkeys(self.share, 0.0)
+        for samples in (batch, replay):
+            for sample in samples:
+                now[sample.y] += 1.0 if alike else 1.0 / len(samples)
+        for c in self.share:
+            self.share[c] = (1 - rate) * self.share[c] + rate * now[c] / sum(now.values())
+        whole = sum(self.share.values())
+        logs = [math.log(max(self.share[c] / whole, 1e-30)) for c in self.share]
+        return [z + self.h["logit_adjustment"] * torch.tensor(logs, dtype=z.dtype) for z in logits]
 
     def divergence(self, replay, logits):
         """The mean over all that was drawn; a sample that has no target yet adds nothing."""

@@ -47,6 +47,41 @@ def test_er_that_weighs_samples_alike_in_one_batch_norm(scenario):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
+def test_er_with_adjusted_logits(scenario):
+    """Huang et al., 2024: the classes' shares in the joint batch of this very step."""
+    values = {**RESERVOIR, "lr": 0.05, "replay_batch": 6, "weigh": "samples", "joint_forward": True}
+    values |= {"logit_adjustment": 1.0, "share_rate": 1.0}
+    steps = follow("er", NaiveMean, tiny_setting("conv", scenario), "conv", PLAIN | values, values)
+    assert len(list(steps)) == 11
+
+
+def frequent_and_rare(numbers, n, rare):
+    """Two classes that overlap; of the second one this share."""
+    y = (torch.rand(n, generator=numbers) < rare).long()
+    return torch.randn(n, 1, generator=numbers) + y[:, None], y
+
+
+@pytest.mark.parametrize("adjustment", [0.0, 1.0])
+def test_adjusted_logits_prefer_no_class_that_is_frequent(adjustment):
+    """By Bayes' rule for classes that are as frequent, the border lies half-way; else far on the rare one's side."""
+    setting = Setting.split([[0, 1]], shape=(1,), scenario="class", memory=20)
+    net = torch.nn.Linear(1, 2)
+    torch.nn.init.zeros_(net.weight), torch.nn.init.zeros_(net.bias)
+    learner = method("er")(net, setting, lr=0.2, logit_adjustment=adjustment, share_rate=0.05, mean_decay=0.99)
+    numbers = torch.Generator().manual_seed(0)
+    for _ in range(1000):
+        learner.observe(*frequent_and_rare(numbers, 10, 0.1), 0)
+    x, y = frequent_and_rare(numbers, 4000, 0.5)
+    right = learner.predict(x, 0).argmax(1) == y
+    recalls = [right[y == c].float().mean().item() for c in (0, 1)]
+    if adjustment:
+        assert abs(recalls[0] - recalls[1]) < 0.1
+    else:
+        assert recalls[0] > 0.95
+        assert recalls[1] < 0.2
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced"])
 @pytest.mark.parametrize("current", [True, False], ids=["all tasks", "earlier tasks"])
 def test_er_with_a_running_mean_is_bcl_mean_without_targets(memory, scenario, current):

@@ -26,6 +26,9 @@ DEFAULTS = dataclasses.asdict(BCLMeanHyper())
         {"memory": "ring", "repeats": 2},
         {"memory": "ring", "replay_current": False},
         {"weigh": "samples", "repeats": 2, "replay_batch": 4},
+        {"logit_adjustment": 1.0, "repeats": 2, "replay_batch": 4},
+        {"logit_adjustment": 0.5, "share_rate": 1.0, "weigh": "samples"},
+        {"logit_adjustment": 2.0, "memory": "ring", "replay_current": False},
     ],
     ids=names,
 )
