@@ -166,9 +166,7 @@ class Learner(Passes):
 
     def step(self, x: Tensor, y: Tensor, t: Any) -> Tensor | None:
         """One mini-batch of task t: update weights and memories, and return the loss on the batch, detached, or None.
-
-        To be written by every learner; capturable.
-        """
+        To be written by every learner; capturable."""
         raise NotImplementedError
 
     def step_signature(self) -> Hashable | None:
@@ -184,8 +182,11 @@ class Learner(Passes):
         self.forget_tensors()
         self.task = t
         self.seen = (*(s for s in self.seen if s != t), t)
-        reveal(self.visible, self.setting, t)
+        self.revealed(reveal(self.visible, self.setting, t))
         self._tell_earlier()
+
+    def revealed(self, new: Tensor) -> None:
+        """Class-incrementally, these classes, a boolean for each, may be answered from now on."""
 
     def begin_joint(self) -> None:
         """All tasks are there from the start, for a learner whose batches mix them."""
@@ -305,7 +306,7 @@ class Learner(Passes):
             grow(self, setting)
         self.setting = setting
         self.own_classes[self.task, classes] = True
-        self.visible[:, classes] = True
+        self.revealed(reveal(self.visible, setting, self.task))
         self.new_classes(self.task)
 
     def reservoirs(self) -> list[ReservoirMemory]:

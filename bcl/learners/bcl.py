@@ -17,6 +17,7 @@ from bcl.learners.replay import (
     can_replay,
     draw_replay,
     episodic_memory,
+    extend_targets,
     keep,
     refresh_targets,
     store_soft_targets,
@@ -183,6 +184,9 @@ class BCLDual(AdaptingLearner):
                     self.distilled[s] = True
         super().begin_task(t)
         self.distilled[t] = False
+
+    def revealed(self, new: Tensor) -> None:
+        extend_targets(self.episodic, new)
 
     def before_batch(self, n: int) -> None:
         h = self.hyper

@@ -19,6 +19,7 @@ from bcl.learners.replay import (
     check_views,
     descend,
     draw,
+    extend_targets,
     keep,
     memory_of,
     mixed_loss,
@@ -130,6 +131,9 @@ class BCLMean(Replaying):
                     self.distilled[s] = True
         super().begin_task(t)
         self.distilled[t] = False
+
+    def revealed(self, new: Tensor) -> None:
+        extend_targets(self.memory, new)
 
     def before_batch(self, n: int) -> None:
         if self.hyper.distill_weight:

@@ -27,7 +27,9 @@ def visible_at_start(setting: Setting) -> Tensor:
     return torch.full((setting.tasks, setting.n_classes), setting.scenario == "domain" or not setting.mask_unseen)
 
 
-def reveal(visible: Tensor, setting: Setting, t: int) -> None:
-    """Task t begins. Class-incremental: its classes become visible to every task, in place."""
+def reveal(visible: Tensor, setting: Setting, t: int) -> Tensor:
+    """Task t begins. Class-incremental: its classes become visible to every task, in place. Returns which did."""
+    before = visible[t].clone()
     if setting.scenario == "class":
         visible[:, list(setting.classes[t])] = True
+    return visible[t] & ~before

@@ -115,6 +115,19 @@ class NaiveFinetune:
             return sorted(c for s in self.begun for c in self.setting.classes[s])
         return list(range(self.setting.n_classes))
 
+    def come(self):
+        """The classes that have come, where they are told apart from those of other tasks."""
+        return self.classes(0) if self.setting.scenario == "class" else []
+
+    def extend_targets(self, samples, before):
+        """To each target, classes that have come since `before` are as probable as its least probable one."""
+        new = [c for c in self.come() if c not in before]
+        for sample in samples:
+            if sample.target:
+                least = min(sample.target.values())
+                whole = 1 + len(new) * least
+                sample.target = {c: p / whole for c, p in sample.target.items()} | dict.fromkeys(new, least / whole)
+
     def logits(self, samples, training=True):
         return self.net.forward(self.inputs(samples), training)
 

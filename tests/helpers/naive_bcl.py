@@ -47,7 +47,9 @@ class NaiveBCL(NaiveER):
         for s in self.begun:
             if s not in self.has_targets and self.h["distill_weight"] > 0:
                 self.store_targets(s)
+        before = self.come()
         super().begin(t)
+        self.extend_targets([sample for s in range(self.setting.tasks) for sample in self.samples_of(s)], before)
         self.has_targets.discard(t)
 
     def store_targets(self, s):

@@ -46,7 +46,9 @@ class NaiveMean(NaiveFinetune):
                     if sample.t == s:
                         self.write_target(sample)
                 self.has_targets.add(s)
+        before = self.come()
         super().begin(t)
+        self.extend_targets(self.memory.items, before)
         self.has_targets.discard(t)
 
     def write_target(self, sample):

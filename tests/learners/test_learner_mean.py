@@ -79,6 +79,36 @@ def test_without_a_mean_the_network_itself_writes_the_targets():
     assert learner.net.training
 
 
+@pytest.mark.parametrize("name", ["bcl-mean", "bcl-dual"])
+def test_a_class_that_comes_later_is_as_probable_as_the_least_probable_in_a_target(name):
+    learner = tiny_learner(name, "mlp", scenario="class")
+    memory = learner.memory if name == "bcl-mean" else learner.episodic
+    first, second = (set(learner.setting.classes[t]) for t in (0, 1))
+    for x, y, t in tiny_stream(learner.setting):
+        if t == 2:
+            break
+        learner.observe(x, y, t)
+    target = memory.get_buffer("target")[: memory.slots][memory.of_task(0)]
+    known, come = target[:, sorted(first)], target[:, sorted(second - first)]
+    assert len(target)
+    torch.testing.assert_close(target.sum(1), torch.ones(len(target)))
+    torch.testing.assert_close(come, known.amin(1, keepdim=True).expand_as(come))
+    assert not target[:, sorted(set(range(learner.setting.n_classes)) - first - second)].any()
+
+
+def test_a_class_that_comes_within_a_stream_without_tasks_joins_the_targets():
+    setting = Setting.stream(2, shape=(5,), memory=20)
+    learner = method("bcl-mean")(torch.nn.Linear(5, 2), setting)
+    numbers = torch.Generator().manual_seed(0)
+    for _ in range(30):
+        learner.observe(torch.randn(2, 5, generator=numbers), torch.tensor([0, 1]))
+    learner.observe(torch.randn(1, 5, generator=numbers), torch.tensor([2]))
+    target = learner.memory.get_buffer("target")
+    target = target[target.any(1)]
+    assert len(target) > 5
+    torch.testing.assert_close(target[:, 2], target[:, :2].amin(1))
+
+
 IMAGES = Setting.split([[0, 1], [2, 3]], shape=(3, 16, 16), dtype="uint8", memory=8)
 
 
