@@ -66,6 +66,9 @@ class BCLDual(AdaptingLearner):
     memories of all tasks. x_eval is the first sample of the batch: arrival is random, so it is a random one. With
     memory=reservoir M_er is one reservoir over the stream, with as many slots as its rings have together.
 
+    Class-incrementally, a target knows the classes that had come; those that come later become as probable as its least
+    probable one (`extend_targets`).
+
     In a stream without tasks M_er is a reservoir, B_M a draw from all of it, and the targets of all that is stored are
     written every `setting.memory` samples, and at boundaries.
 

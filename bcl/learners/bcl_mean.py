@@ -69,6 +69,8 @@ class BCLMean(Replaying):
     current task has no target yet: a row of zeros, of which the divergence and its gradient are zero. The divergence
     is a mean over all samples drawn, those without a target included.
 
+    Class-incrementally, classes that come later join the targets: see `extend_targets`.
+
     M is one reservoir with the slots of all tasks (`memory`), full from the first task on; the current task is replayed
     too. In a stream without tasks the targets of all that is stored are written every `setting.memory` samples, and at
     boundaries. In the first task it may be empty, and nothing in it has a target: then L(φ, V_M) has the weight 0.
