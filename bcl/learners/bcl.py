@@ -67,7 +67,7 @@ class BCLDual(AdaptingLearner):
     memory=reservoir M_er is one reservoir over the stream, with as many slots as its rings have together.
 
     Class-incrementally, a target knows the classes that had come; those that come later become as probable as its least
-    probable one (`extend_targets`).
+    probable one (`later_classes`).
 
     In a stream without tasks M_er is a reservoir, B_M a draw from all of it, and the targets of all that is stored are
     written every `setting.memory` samples, and at boundaries.
@@ -189,7 +189,7 @@ class BCLDual(AdaptingLearner):
         self.distilled[t] = False
 
     def revealed(self, new: Tensor) -> None:
-        extend_targets(self.episodic, new)
+        extend_targets(self.episodic, new, self.hyper.later_classes)
 
     def before_batch(self, n: int) -> None:
         h = self.hyper

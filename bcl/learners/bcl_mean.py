@@ -42,6 +42,9 @@ class FastAndSlow(HyperParameters):
     )
     temperature: float = hyper(5.0, "softmax temperature of the distillation", symbol="τ", above=0)
     distill_weight: float = hyper(20.0, "weight of the distillation; 0 switches it off", symbol="λ", low=0)
+    later_classes: float = hyper(
+        1.0, "probability, in a stored target, of a class that came later: so much of its least probable class's", low=0
+    )
 
 
 @hypers
@@ -69,7 +72,7 @@ class BCLMean(Replaying):
     current task has no target yet: a row of zeros, of which the divergence and its gradient are zero. The divergence
     is a mean over all samples drawn, those without a target included.
 
-    Class-incrementally, classes that come later join the targets: see `extend_targets`.
+    Class-incrementally, classes that come later join the targets: see `later_classes`.
 
     M is one reservoir with the slots of all tasks (`memory`), full from the first task on; the current task is replayed
     too. In a stream without tasks the targets of all that is stored are written every `setting.memory` samples, and at
@@ -135,7 +138,7 @@ class BCLMean(Replaying):
         self.distilled[t] = False
 
     def revealed(self, new: Tensor) -> None:
-        extend_targets(self.memory, new)
+        extend_targets(self.memory, new, self.hyper.later_classes)
 
     def before_batch(self, n: int) -> None:
         if self.hyper.distill_weight:

@@ -7,8 +7,9 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 
 @hypers
 class Extensions(HyperParameters):
-    """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, the exact outer gradient (Eq. 4),
-    adaptation at test time; see `retrieval.py`, `replay.episodic_memory`, `hypergradient.py` and `adaptation.py`."""
+    """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, targets that know later classes,
+    the exact outer gradient (Eq. 4), adaptation at test time; see `retrieval.py`, `replay.episodic_memory`,
+    `replay.extend_targets`, `hypergradient.py` and `adaptation.py`."""
 
     retrieval: str = hyper(
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
@@ -21,6 +22,9 @@ class Extensions(HyperParameters):
         "ring",
         "the episodic memory: the latest of each task, or a uniform sample of the stream",
         choices=("ring", "reservoir"),
+    )
+    later_classes: float = hyper(
+        1.0, "probability, in a stored target, of a class that came later: so much of its least probable class's", low=0
     )
     hypergradient: str = hyper(
         "first-order",

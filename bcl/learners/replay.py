@@ -141,18 +141,21 @@ def refresh_targets(
 
 
 @torch.no_grad()
-def extend_targets(memory: Memory, new: Tensor) -> None:
-    """Classes have come that no stored target knows: in each, they become as probable as its least probable class.
+def extend_targets(memory: Memory, new: Tensor, share: float) -> None:
+    """Classes have come that no stored target knows: in each, they get this share of its least probable class's
+    probability, and all are divided by their sum.
 
-    A target that says zero of them would hold them down for good. Had they been there from the start, wrong answers all
-    the while, they would have small probabilities, too. For a learner that is told the labels of what it replays: where
-    the targets alone hold new classes off old samples, they have to say zero.
+    A target that says zero of them (share 0) holds them down for good. Had they been there from the start, wrong
+    answers all the while, they would have small probabilities, too. For a learner that is told the labels of what it
+    replays: where the targets alone hold new classes off old samples, they have to say zero.
     """
+    if not share:
+        return
     target = memory.get_buffer("target")
     known = target > 0
     least = torch.where(known, target, torch.inf).amin(1, keepdim=True)
     told = known.any(1, keepdim=True)
-    extended = torch.where(told & new, least, target)
+    extended = torch.where(told & new, share * least, target)
     target.copy_(torch.where(told, extended / extended.sum(1, keepdim=True), target))
 
 

@@ -120,11 +120,11 @@ class NaiveFinetune:
         return self.classes(0) if self.setting.scenario == "class" else []
 
     def extend_targets(self, samples, before):
-        """To each target, classes that have come since `before` are as probable as its least probable one."""
-        new = [c for c in self.come() if c not in before]
+        """In each target, classes that have come since `before` get a share of its least probable one's probability."""
+        new = [c for c in self.come() if c not in before] if self.h.get("later_classes") else []
         for sample in samples:
             if sample.target:
-                least = min(sample.target.values())
+                least = self.h.get("later_classes", 0) * min(sample.target.values())
                 whole = 1 + len(new) * least
                 sample.target = {c: p / whole for c, p in sample.target.items()} | dict.fromkeys(new, least / whole)
 

@@ -7,7 +7,7 @@ RELEASED = {  # what the authors' code does
     "inner_lr": 0.1, "outer_lr": 0.3, "inner_steps": 2, "outer_steps": 1, "replay_batch": 128, "temperature": 5.0,
     "distill_weight": 100.0, "generalization_share": 0.2, "carry_gradients": True, "kl_reduction": "classes",
     "redraw": True, "joint_forward": False, "target_mode": "train", "interpolate": "state", "evicted": "train",
-    "prefill": True, "overflow": "cut",
+    "prefill": True, "overflow": "cut", "later_classes": 1.0,
 }  # fmt: skip
 RELEASED_SINGLE = RELEASED | {"inner_steps": 1, "generalization_share": 0.0, "carry_gradients": False}
 

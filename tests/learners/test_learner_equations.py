@@ -16,6 +16,7 @@ OPTIONS = [
     {"redraw": True, "inner_steps": 2, "replay_batch": 3},
     {"joint_forward": True},
     {"target_mode": "eval"},
+    {"later_classes": 0.3},
     {"interpolate": "parameters"},
     {"evicted": "drop"},
     {"prefill": False, "generalization_share": 0.4},

@@ -24,6 +24,7 @@ DEFAULTS = dataclasses.asdict(BCLMeanHyper())
         {"repeats": 3, "distill_weight": 0.0, "replay_batch": 4},
         {"mean_decay": 0.5, "joint_forward": False, "replay_batch": 3},
         {"memory": "ring", "repeats": 2},
+        {"later_classes": 0.3, "repeats": 2},
         {"memory": "ring", "replay_current": False},
         {"weigh": "samples", "repeats": 2, "replay_batch": 4},
         {"logit_adjustment": 1.0, "repeats": 2, "replay_batch": 4},
