@@ -153,10 +153,9 @@ def extend_targets(memory: Memory, new: Tensor, share: float) -> None:
         return
     target = memory.get_buffer("target")
     known = target > 0
-    least = torch.where(known, target, torch.inf).amin(1, keepdim=True)
     told = known.any(1, keepdim=True)
-    extended = torch.where(told & new, share * least, target)
-    target.copy_(torch.where(told, extended / extended.sum(1, keepdim=True), target))
+    each = share * torch.where(known, target, torch.inf).amin(1, keepdim=True).where(told, 0)
+    target.copy_(torch.where(told & new, each, target) / (1 + each * new.sum()))  # by 1 where there is nothing new
 
 
 SMALLEST = 16  # the side of an image that can be cropped

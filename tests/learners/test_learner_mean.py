@@ -6,7 +6,7 @@ import pytest
 import torch
 from followed import CLOSE, SCENARIOS, follow, names
 from naive_mean import NaiveMean
-from tiny import tiny_learner, tiny_net, tiny_setting, tiny_stream
+from tiny import state, tiny_learner, tiny_net, tiny_setting, tiny_stream
 
 from bcl import Setting
 from bcl.errors import InputError
@@ -95,6 +95,18 @@ def test_a_class_that_comes_later_is_as_probable_as_the_least_probable_in_a_targ
     torch.testing.assert_close(target.sum(1), torch.ones(len(target)))
     torch.testing.assert_close(come, known.amin(1, keepdim=True).expand_as(come))
     assert not target[:, sorted(set(range(learner.setting.n_classes)) - first - second)].any()
+
+
+@pytest.mark.parametrize("scenario", ["task", "domain"])
+@pytest.mark.parametrize("name", ["bcl-mean", "bcl-dual"])
+def test_where_no_class_is_new_targets_stay_bit_for_bit(name, scenario):
+    states = []
+    for share in (0.0, 1.0):
+        learner = tiny_learner(name, "mlp", scenario, later_classes=share)
+        for x, y, t in tiny_stream(learner.setting):
+            learner.observe(x, y, t)
+        states.append(state(learner))
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
 def test_a_class_that_comes_within_a_stream_without_tasks_joins_the_targets():
