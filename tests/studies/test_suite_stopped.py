@@ -20,7 +20,7 @@ from bcl.runs.locks import Lock
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
 
-LONGER = "{seeds: 2, runs: [{benchmark: permuted-digits, methods: [er, finetune], tasks: 4, samples: 700}]}"
+LONGER = "{seeds: 2, runs: [{benchmark: permuted-digits, methods: [bcl-dual, er], tasks: 8, samples: 1400}]}"
 
 
 def start(root: Path, *words: str) -> subprocess.Popen[str]:
@@ -98,7 +98,7 @@ def test_killed_twice_and_two_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert_computed_once(root, 4)
     assert [event for _, event in journal(root)].count("resumed") >= 1
     whole = [
-        RunConfig.resolve("permuted-digits", m, s, tasks=4, samples=700) for m in ("er", "finetune") for s in (0, 1)
+        RunConfig.resolve("permuted-digits", m, s, tasks=8, samples=1400) for m in ("bcl-dual", "er") for s in (0, 1)
     ]  # fmt: skip
     expected = run_all(whole[:1], RunStore(tmp_path / "again"), workers=1)[0]
     got = RunStore(root).result(whole[0])
