@@ -35,6 +35,10 @@ class StorageError(UserError, OSError):
     """A place that cannot be written to."""
 
 
+class MemoryFullError(UserError):
+    """A run that does not fit into the GPU's memory beside what else is there."""
+
+
 def first_line(error: BaseException) -> str:
     """What an error says first, or else what it is.
 

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 from bcl.report.budget import budget
-from bcl.report.formatting import mean_std, number
+from bcl.report.formatting import count, mean_std, number
 from bcl.report.paper import deviation
 from bcl.report.read import read_study
 from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
+SEEDS = 5  # a row with another number says so
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
 PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
@@ -42,8 +43,9 @@ def line(row: Row) -> str:
         return f"| {row.label} | {published} | not run | | | | | |"
     said = verdict(row.mean(), theirs[0], deviation(theirs)) if theirs else "–"
     worst, seconds = min(row.accuracies.values()), row.mean("seconds")
+    few = "" if len(row.runs) == SEEDS else f" (of {count(len(row.runs), 'seed')})"
     return (
-        f"| {row.label} | {published} | {mean_std(row.measure('acc'), len(row.runs))} | {said} | {cell(row, 'fm')} "
+        f"| {row.label} | {published} | {mean_std(row.measure('acc'), len(row.runs))}{few} | {said} | {cell(row, 'fm')} "
         f"| {cell(row, 'la')} | {number(worst)} | {seconds:.0f} s |"
     )
 

@@ -115,7 +115,7 @@ class EWC(Learner):
 
         per_sample = vmap(grad(surprise), in_dims=(None, 0, 0))
         total = {name: torch.zeros_like(p) for name, p in trained.items()}
-        size = max(1, 2**25 // sum(p.numel() for p in trained.values()))  # samples at a time: 128 MiB of gradients
+        size = max(1, 2**27 // sum(p.numel() for p in trained.values()))  # samples at a time: 512 MiB of gradients
         was_training = self.net.training
         self.net.eval()
         for part, labels in zip(x.split(size), y.split(size), strict=True):

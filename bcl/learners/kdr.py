@@ -21,7 +21,7 @@ from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 @hypers
 class KDRHyper(HyperParameters):
     lr: float = hyper(0.05, "learning rate of the network", symbol="α", above=0)
-    expert_lr: float = hyper(0.1, "learning rate of the expert", symbol="α_e", above=0)
+    expert_lr: float = hyper(0.0, "learning rate of the expert; 0: that of the network", symbol="α_e", low=0)
     expert_steps: int = hyper(3, "SGD steps of the expert per batch", symbol="n_e", low=1)
     replay_batch: int = hyper(128, "samples looked back at per step, at most the slots of one task", low=1)
     temperature: float = hyper(2.0, "softmax temperature of all distillations", symbol="τ", above=0)
@@ -114,9 +114,9 @@ class KDR(Learner):
 
     def teach(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """The expert learns the batch; returns what it then answers."""
-        x, pairs = self.scale(x), zip(self.expert.parameters(), self.net.parameters(), strict=True)
+        h, x, pairs = self.hyper, self.scale(x), zip(self.expert.parameters(), self.net.parameters(), strict=True)
         weights = [e.requires_grad_() for e, own in pairs if own.requires_grad]
-        for _ in range(self.hyper.expert_steps):
-            self.descend(cross_entropy(self.logits(x, t, net=self.expert), y), self.hyper.expert_lr, weights)
+        for _ in range(h.expert_steps):
+            self.descend(cross_entropy(self.logits(x, t, net=self.expert), y), h.expert_lr or h.lr, weights)
         with torch.no_grad():
-            return softmax(self.logits(x, t, net=self.expert) / self.hyper.temperature, dim=1)
+            return softmax(self.logits(x, t, net=self.expert) / h.temperature, dim=1)

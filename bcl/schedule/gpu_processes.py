@@ -11,6 +11,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from bcl.engine.position import Interrupted
+from bcl.errors import MemoryFullError
 from bcl.processes import cores, quick_start, set_sigint, sigint_blocked, take
 from bcl.runs.config import RunConfig
 from bcl.runs.options import RunOptions, never
@@ -69,12 +70,13 @@ def on_gpu(
 def _shared(
     configs: Sequence[RunConfig], jobs: Sequence[Sequence[int]], store: RunStore, options: RunOptions, processes: int
 ) -> Outcomes:
-    """Processes that share the GPU share its faults too: one that reads where it must not ends the others with it. So
-    what fails by the GPU is tried once more, by itself."""
+    """Processes that share the GPU share its memory and its faults too: one that reads where it must not ends the others
+    with it. So what fails by the GPU, or does not fit beside the others, is tried once more, by itself."""
     again = []
     with shared_gpu() as shared:
         for i, outcome in in_processes(configs, jobs, store, options, processes):
-            if shared and (isinstance(outcome, WorkerLost) or "CUDA error" in str(outcome)[:200]):
+            faulty = shared and (isinstance(outcome, WorkerLost) or "CUDA error" in str(outcome)[:200])
+            if faulty or isinstance(outcome, MemoryFullError):
                 again.append(i)
             else:
                 yield i, outcome

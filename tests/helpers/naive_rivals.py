@@ -192,8 +192,9 @@ class NaiveKDR(NaiveER):
 
     def teach(self, batch, t):
         main, self.net = self.net, self.expert
+        rate = self.h["lr"] if self.h["expert_lr"] == 0 else self.h["expert_lr"]
         for _ in range(self.h["expert_steps"]):
-            self.net.descend(self.net.gradient(self.cross_entropy(batch, self.logits(batch))), self.h["expert_lr"])
+            self.net.descend(self.net.gradient(self.cross_entropy(batch, self.logits(batch))), rate)
         answers = [self.softened(z.detach(), self.classes(t)) for z in self.logits(batch)]
         self.net = main
         return answers

@@ -20,7 +20,7 @@ DER = {"lr": 0.1, "replay_batch": 64, "logit_weight": 0.5, "label_weight": 1.0}
 MER = {"lr": 0.1, "within_lr": 0.3, "across_lr": 1.0, "batches": 2, "replays": 3, "replay_batch": 10}
 FTML = {"inner_lr": 0.1, "outer_lr": 0.3, "inner_steps": 2, "meta_steps": 1, "replay_batch": 128}
 KDR = {
-    "lr": 0.05, "expert_lr": 0.1, "expert_steps": 3, "replay_batch": 128, "temperature": 2.0, "distill_weight": 1.0,
+    "lr": 0.05, "expert_lr": 0.0, "expert_steps": 3, "replay_batch": 128, "temperature": 2.0, "distill_weight": 1.0,
     "keep_on_new": True, "replay_labels": False, "joint_forward": False, "old_mode": "eval",
 }  # fmt: skip
 LABELS = {"keep_on_new": False, "replay_labels": True}
@@ -90,7 +90,7 @@ def test_follow_the_meta_leader(net, scenario, values):
     [
         {},
         LABELS,
-        {"expert_steps": 1, "temperature": 1.0, "distill_weight": 0.0},
+        {"expert_lr": 0.1, "expert_steps": 1, "temperature": 1.0, "distill_weight": 0.0},
         {"joint_forward": True, "replay_batch": 3, "temperature": 3.0, "distill_weight": 0.5},
         LABELS | {"joint_forward": True, "replay_batch": 3, "distill_weight": 0.5},
         {"old_mode": "train"},

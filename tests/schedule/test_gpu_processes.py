@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from journals import journal
 
 from bcl.engine import Interrupted
+from bcl.errors import MemoryFullError
+from bcl.loading import portable
 from bcl.runs.config import RunConfig
 from bcl.runs.locks import Lock
 from bcl.runs.options import RunOptions
@@ -117,18 +120,21 @@ def test_what_fails_by_a_shared_gpu_is_tried_again_by_itself(
     paths: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
+    full = portable(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB."))
+    assert isinstance(full, MemoryFullError) and "fewer --workers" in str(full)
 
     def processes(_: Any, jobs: list[list[int]], store: Any, options: RunOptions, number: int) -> Iterator[Any]:
         calls.append((jobs, options.resume, number))
         for i in (i for job in jobs for i in job):
             first = len(calls) == 1
-            lost = {0: WorkerLost("gone"), 5: RuntimeError("AcceleratorError: CUDA error: illegal")} if first else {}
+            faults = {0: WorkerLost("gone"), 5: RuntimeError("AcceleratorError: CUDA error: illegal"), 9: full}
+            lost = faults if first else {}
             yield i, lost.get(i, ValueError("its own fault") if i == 7 else "a result")
 
     monkeypatch.setattr(gpu_processes, "in_processes", processes)
     configs = [config(name, seed, "cuda") for name in ("er", "agem", "finetune") for seed in range(4)]
     outcomes = list(on_gpu(configs, range(12), RunStore(tmp_path), RunOptions(), None))
-    assert [call[0] for call in calls[1:]] == [[[0], [5]]]
+    assert [call[0] for call in calls[1:]] == [[[0], [5], [9]]]
     assert calls[1][1:] == (True, 1)
     assert sorted(i for i, _ in outcomes) == list(range(12)), "an outcome each"
     assert [i for i, outcome in outcomes if outcome != "a result"] == [7]
