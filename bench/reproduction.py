@@ -7,12 +7,15 @@ python bench/reproduction.py --write    puts them into the pages
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 from bcl.report.budget import budget
 from bcl.report.formatting import count, mean_std, number
 from bcl.report.paper import deviation
 from bcl.report.read import read_study
+from bcl.report.statistics import LEVEL, holm, paired_p
 from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +25,24 @@ PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
     BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol"),
 }
+
+
+RIVALS = ("finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml")
+PARTS = ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)")
+CLAIMS = (  # of the paper: a table, who is above, and whom
+    ("table1", "bcl-dual", (*RIVALS, "bcl-single")),
+    ("table1", "bcl-single", RIVALS),
+    ("table2", "bcl-dual + adapt", ("bcl-dual",)),
+    ("table2", "ftml + adapt", ("ftml",)),
+    ("table2", "bcl-dual", ("ftml + adapt",)),
+    (
+        "table3",
+        "all (bcl-dual)",
+        ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)"),
+    ),
+    ("table4", "bcl-dual, reservoir", ("er, reservoir, lr 0.1",)),
+    ("table4", "bcl-dual-mir, reservoir", ("er-mir, reservoir, lr 0.1", "bcl-dual, reservoir")),
+)
 
 
 def verdict(ours: float, mean: float, std: float) -> str:
@@ -44,8 +65,9 @@ def line(row: Row) -> str:
     said = verdict(row.mean(), theirs[0], deviation(theirs)) if theirs else "–"
     worst, seconds = min(row.accuracies.values()), row.mean("seconds")
     few = "" if len(row.runs) == SEEDS else f" (of {count(len(row.runs), 'seed')})"
+    ours = mean_std(row.measure("acc"), len(row.runs)) + few
     return (
-        f"| {row.label} | {published} | {mean_std(row.measure('acc'), len(row.runs))}{few} | {said} | {cell(row, 'fm')} "
+        f"| {row.label} | {published} | {ours} | {said} | {cell(row, 'fm')} "
         f"| {cell(row, 'la')} | {number(worst)} | {seconds:.0f} s |"
     )
 
@@ -69,9 +91,34 @@ def table(group: Group) -> str:
     return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
 
 
+def claim(group: Group, above: str, whom: Sequence[str]) -> list[str]:
+    """Whom a row leads, whom it may lead or trail by chance, and whom it trails: with the difference, in points."""
+    rows = {row.label: row for row in group.rows if row.runs}
+    if above not in rows:
+        return []
+    leader = rows[above].accuracies
+    pairs = [(name, rows[name].accuracies) for name in whom if name in rows]
+    chances = holm([paired_p(leader, other) for _, other in pairs])
+    cells: list[list[str]] = [[], [], []]
+    for (name, other), chance in zip(pairs, chances, strict=True):
+        gap = mean(leader[seed] - other[seed] for seed in leader.keys() & other.keys())
+        place = 1 if chance is None or chance >= LEVEL else 0 if gap > 0 else 2
+        cells[place].append(f"{name} ({round(gap, 1) + 0.0:+.1f})")
+    return [", ".join(cell) or "–" for cell in cells] if pairs else []
+
+
+def conclusions() -> str:
+    lines = ["| method | where | is above | may be chance | is below |", "|---|---|---|---|---|"]
+    for name, above, whom in CLAIMS:
+        for group in read_study(ROOT / "results/paper" / name).groups:
+            if cells := claim(group, above, whom):
+                lines.append(f"| {' | '.join([above, f'{name}, {group.name}', *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
 def tables(page: Path) -> dict[str, str]:
     """Every group that has runs, by the name of its place in the page."""
-    found = {}
+    found = {"conclusions": conclusions()} if page == PAPER else {}
     for name in PAGES[page]:
         for group in read_study(ROOT / "results" / name).groups:
             if group.measured:

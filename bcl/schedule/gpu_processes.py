@@ -70,8 +70,8 @@ def on_gpu(
 def _shared(
     configs: Sequence[RunConfig], jobs: Sequence[Sequence[int]], store: RunStore, options: RunOptions, processes: int
 ) -> Outcomes:
-    """Processes that share the GPU share its memory and its faults too: one that reads where it must not ends the others
-    with it. So what fails by the GPU, or does not fit beside the others, is tried once more, by itself."""
+    """Processes that share the GPU share its memory and its faults: one that reads where it must not ends all with
+    it. So what fails by the GPU, or does not fit beside the others, is tried once more, by itself."""
     again = []
     with shared_gpu() as shared:
         for i, outcome in in_processes(configs, jobs, store, options, processes):

@@ -121,7 +121,8 @@ def test_what_fails_by_a_shared_gpu_is_tried_again_by_itself(
 ) -> None:
     calls = []
     full = portable(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB."))
-    assert isinstance(full, MemoryFullError) and "fewer --workers" in str(full)
+    assert isinstance(full, MemoryFullError)
+    assert "fewer --workers" in str(full)
 
     def processes(_: Any, jobs: list[list[int]], store: Any, options: RunOptions, number: int) -> Iterator[Any]:
         calls.append((jobs, options.resume, number))
