@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -36,7 +37,18 @@ class StorageError(UserError, OSError):
 
 
 class MemoryFullError(UserError):
-    """A run that does not fit into the GPU's memory beside what else is there."""
+    """A run that does not fit into the GPU's memory beside what else is there; `args` is what torch says of it.
+
+    >>> str(MemoryFullError("GPU 0 has a total capacity of 8.00 GiB of which 11.50 MiB is free."))[:62]
+    "the GPU's memory is full (11.50 MiB of 8.00 GiB are free): end"
+    """
+
+    def __str__(self) -> str:
+        found = re.search(r"total capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", super().__str__())
+        left = f" ({found[2]} of {found[1]} are free)" if found else ""
+        return (
+            f"the GPU's memory is full{left}: end what else uses it, or give fewer --workers; the same command goes on"
+        )
 
 
 def first_line(error: BaseException) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import sys
 import sysconfig
 import traceback
@@ -67,20 +66,7 @@ def portable(error: BaseException) -> Exception:
     if isinstance(error, UserError):
         return error
     if type(error).__name__ == "OutOfMemoryError":  # torch's
-        return memory_full(str(error))
+        return MemoryFullError(str(error))
     found = (AuthorError if authors_line(error) else RuntimeError)(describe(error))
     found.__cause__ = error
     return found
-
-
-def memory_full(message: str) -> MemoryFullError:
-    """What to do where torch says that the GPU's memory does not suffice.
-
-    >>> str(memory_full("GPU 0 has a total capacity of 8.00 GiB of which 11.50 MiB is free."))[:62]
-    "the GPU's memory is full (11.50 MiB of 8.00 GiB are free): end"
-    """
-    found = re.search(r"total capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", message)
-    left = f" ({found[2]} of {found[1]} are free)" if found else ""
-    return MemoryFullError(
-        f"the GPU's memory is full{left}: end what else uses it, or give fewer --workers; the same command goes on"
-    )

@@ -29,6 +29,14 @@ def tune(
     seeds: given.Seeds = 3,
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
     scenario: given.Scenario = None,
+    tasks: Annotated[
+        int | None,
+        typer.Option(
+            "--tasks",
+            callback=given.count,
+            help="Tuning tasks [default: the benchmark's]; more than it has are of the same classes, or permutations.",
+        ),
+    ] = None,
     memory: given.Memory = None,
     memory_total: given.MemoryTotal = None,
     net: given.Net = None,
@@ -69,7 +77,7 @@ def tune(
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
     options |= {"net": net, "encoder": encoder, "memory_total": memory_total, "trials": trials, "workers": workers}
-    options |= {"grid": table, "fixed": fixed, "scenario": scenario, "device": device, "out": where}
+    options |= {"grid": table, "fixed": fixed, "scenario": scenario, "tasks": tasks, "device": device, "out": where}
     found = tuning.tune(benchmark, methods, seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
         winner = {**fixed[method], **rows[0]["values"]}
@@ -78,8 +86,8 @@ def tune(
         print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        tasks = f"{place_of(benchmark, encoder)} ({scenario}), {home.tuning_tasks} tuning tasks"
-        print(f"{method} on {tasks}: ACC in percent, mean of {count(seeds, 'seed')}")
+        stream = f"{place_of(benchmark, encoder)} ({scenario}), {count(tasks or home.tuning_tasks, 'tuning task')}"
+        print(f"{method} on {stream}: ACC in percent, mean of {count(seeds, 'seed')}")
         for row in rows:
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
             chosen = "  (chosen: as good in ACC, learns better)" if row.get("rule") == "learning accuracy" else ""

@@ -66,13 +66,14 @@ class Benchmark:
             raise unknown("part", part, PARTS)
         available = self.learning_tasks if part == "learn" else self.tuning_tasks
         tasks = available if tasks is None else tasks
-        if not is_whole(tasks) or not 1 <= tasks <= available:
+        scenario = self.scenario if scenario is None else scenario
+        more = part == "tune" and self._has_more(scenario)
+        if not is_whole(tasks) or tasks < 1 or (tasks > available and not more):
             kind = "learning" if part == "learn" else "tuning"
             raise InputError(f"{self.name} has 1 to {available} {kind} tasks, not {shown(tasks)}")
         if samples is not None and (not is_whole(samples) or samples < 1):
             raise InputError(f"samples must be at least 1 per task, not {shown(samples)}")
         check_seed(seed)
-        scenario = self.scenario if scenario is None else scenario
         if str(scenario) not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
         self._check_variation(scenario)
@@ -103,6 +104,11 @@ class Benchmark:
                 f"{tasks} tasks cannot share {total} slots evenly; use {' or '.join(str(n) for n in near)} in total"
             )
         return total // tasks
+
+    def _has_more(self, scenario: str) -> bool:
+        """Whether there can be more tuning tasks than the benchmark's: under further permutations, or of the same
+        classes in other groups, which must have logits of their own then."""
+        return self.kind == "permuted" or (scenario == "task" and not self.held_out)
 
     def load(self) -> Dataset:
         """The data set; images that are memory-mapped stay on disk."""
@@ -152,8 +158,12 @@ class Benchmark:
             tuning = np.random.default_rng([0, CLASS_ORDER, 1]).permutation(classes)
             cut = self.tuning_tasks * self.classes_per_task
             classes = np.sort(tuning[:cut] if part == "tune" else tuning[cut:])
+        all_classes = classes
         if self.shuffled_classes:
             classes = np.random.default_rng([seed, CLASS_ORDER]).permutation(classes)
+        while len(classes) < tasks * self.classes_per_task:  # they come again, in other groups: see `_has_more`
+            again = np.random.default_rng([seed, CLASS_ORDER, len(classes)])
+            classes = np.concatenate([classes, again.permutation(all_classes)])
         plans = []
         for t in range(tasks):
             mine = classes[t * self.classes_per_task : (t + 1) * self.classes_per_task]

@@ -160,7 +160,8 @@ def tune(
 
             memory = options.get("memory_total") or options.get("memory")
             encoder = f"-{slug(options['encoder'])}" if options.get("encoder") else ""
-            name = f"optuna-{slug(method)}{encoder}-{options.get('scenario')}-{memory}-{len(seeds)}.journal"
+            tasks = f"-{options['tasks']}-tasks" if options.get("tasks") else ""
+            name = f"optuna-{slug(method)}{encoder}-{options.get('scenario')}-{memory}-{len(seeds)}{tasks}.journal"
             at_once = max(1, (workers or cores()) // len(seeds))
             earlier = sample(values, trials or TRIALS, ask, out / name, at_once)
             rows += [{"values": found, "acc": acc, "accs": []} for found, acc in earlier]

@@ -252,6 +252,11 @@ def test_tuning_uses_the_tuning_tasks_and_run_uses_the_winner(
     assert out.startswith("er on split-digits (task), 5 tuning tasks: ACC in percent, mean of 1 seed\n")
     for path in tmp_path.glob("runs/tune/**/result.json"):
         assert json.loads(path.read_text())["config"]["part"] == "tune"
+    quick = ("--trials", 1, "--seeds", 1, "--workers", 1, "--save", "other.yaml")
+    _, out, _ = bcl(capsys, "tune", "permuted-digits", "finetune", "--tasks", 4, *quick)
+    assert out.startswith("finetune on permuted-digits (domain), 4 tuning tasks: ACC")
+    code, _, error = bcl(capsys, "tune", "split-digits", "er", "--tasks", 6, *quick)
+    assert (code, error) == (2, "bcl: split-digits has 1 to 5 tuning tasks, not 6\n")
     _, out, _ = bcl(capsys, "run", "split-digits", "er", "--seed", 0, *QUICK, "--json")
     assert json.loads(out)["runs"][0]["config"]["hyper"]["lr"] == trials[0]["values"]["lr"]
     _, out, _ = bcl(capsys, "run", "split-digits", "er", "--seed", 0, *QUICK, "--set", "lr=0.0123", "--json")

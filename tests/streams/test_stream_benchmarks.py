@@ -123,6 +123,45 @@ def test_tuning_classes_are_the_same_for_every_seed_and_no_seed_learns_them():
     assert len(orders) > 1
 
 
+def test_more_tuning_tasks_come_from_the_same_classes_in_other_groups():
+    short = BY_CLASS.stream(3, part="tune")
+    long = BY_CLASS.stream(3, part="tune", tasks=7)
+    classes = {int(c) for plan in short.plans for c in plan.classes}
+    assert len(long) == 7
+    for plan, same in zip(short.plans, long.plans, strict=False):
+        assert np.array_equal(plan.classes, same.classes)
+        assert np.array_equal(plan.train, same.train)
+    groups = [tuple(int(c) for c in plan.classes) for plan in long.plans]
+    assert all(len(set(group)) == 2 and set(group) <= classes for group in groups)
+    assert all({*groups[i], *groups[i + 1]} == classes for i in (0, 2, 4)), "each class as often as the others"
+    assert len({frozenset(group) for group in groups}) > 2, "other groups"
+    assert long.setting.classes == tuple((2 * t, 2 * t + 1) for t in range(7)), "with logits of their own"
+    for t, plan in enumerate(long.plans):
+        x, y = long.train(t)
+        assert np.array_equal(plan.classes[y - 2 * t], DIGITS.train_y[plan.train])
+        assert np.array_equal(x, DIGITS.train_x[plan.train])
+    other = BY_CLASS.stream(4, part="tune", tasks=7)
+    assert [tuple(plan.classes) for plan in other.plans] != [tuple(plan.classes) for plan in long.plans]
+
+
+def test_more_tuning_tasks_are_further_permutations():
+    home = benchmark("permuted-digits")
+    long, short = home.stream(0, part="tune", tasks=8), home.stream(0, part="tune")
+    assert all(np.array_equal(a.pixels, b.pixels) for a, b in zip(short.plans, long.plans, strict=False))
+    learnt = {tuple(plan.pixels) for plan in home.stream(0).plans}
+    permutations = {tuple(plan.pixels) for plan in long.plans}
+    assert len(permutations) == 8
+    assert not permutations & learnt
+
+
+@pytest.mark.parametrize(("home", "scenario"), [
+    (benchmark("split-digits"), "task"), (BY_CLASS, "class"), (BY_CLASS, "domain"),
+])  # fmt: skip
+def test_more_tuning_tasks_are_refused_where_a_class_comes_once(home, scenario):
+    with pytest.raises(InputError, match=f"1 to {home.tuning_tasks} tuning tasks, not 6"):
+        home.stream(0, part="tune", tasks=6, scenario=scenario)
+
+
 def test_classes_in_order_where_the_benchmark_says_so():
     ordered = Benchmark("o", "digits", "split", 5, 5, 2, "task", "mlp", 5, "", shuffled_classes=False, held_out=0.5)
     for seed in (0, 1):
@@ -139,7 +178,7 @@ def test_classes_in_order_where_the_benchmark_says_so():
 @pytest.mark.parametrize(("values", "reason"), [
     ({"tasks": 0}, "tasks, not 0"),
     ({"tasks": 11}, "learning tasks, not 11"),
-    ({"tasks": 6, "part": "tune"}, "tuning tasks, not 6"),
+    ({"tasks": 0, "part": "tune"}, "tuning tasks, not 0"),
     ({"samples": 0}, "samples must be at least 1"),
     ({"seed": -1}, "a seed is a number from 0"),
     ({"memory": 0}, "memory must be at least 1"),

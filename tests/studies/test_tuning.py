@@ -130,7 +130,8 @@ def test_what_is_set_holds_in_every_trial_and_in_the_winner(
     words = ["tune", "split-digits", "kdr", "--grid", "grid.yaml", *QUICK, "--set", "replay_batch=7"]
     assert main(words) == 0
     said = capsys.readouterr().err
-    assert "kdr: every trial has keep_on_new=False, replay_labels=True, from bcl/suites/hyper.yaml (split" in said
+    before = "expert_lr=0.1, keep_on_new=False, replay_labels=True, from bcl/suites/hyper.yaml (split"
+    assert f"kdr: every trial has {before}" in said
     assert "kdr: every trial has replay_batch=7, from --set" in said
     tried = [json.loads(path.read_text())["config"]["hyper"] for path in Path("runs/tune").rglob("result.json")]
     assert {(one["replay_batch"], one["lr"], one["replay_labels"]) for one in tried} == {(7, 0.07, True)}
