@@ -155,4 +155,15 @@ def _serve(
                     tell("done", i, outcome)
         except Interrupted:
             return
+        _release_memory()
         tell("idle", -1, None)
+
+
+def _release_memory() -> None:
+    """What a job has left in torch's cache goes back to the GPU: others share it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        from bcl.schedule.step_timing import release
+
+        with contextlib.suppress(RuntimeError):  # a device that has failed: its runs have said so
+            release()
