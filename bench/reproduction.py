@@ -35,11 +35,7 @@ CLAIMS = (  # of the paper: a table, who is above, and whom
     ("table2", "bcl-dual + adapt", ("bcl-dual",)),
     ("table2", "ftml + adapt", ("ftml",)),
     ("table2", "bcl-dual", ("ftml + adapt",)),
-    (
-        "table3",
-        "all (bcl-dual)",
-        ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)"),
-    ),
+    ("table3", "all (bcl-dual)", PARTS),
     ("table4", "bcl-dual, reservoir", ("er, reservoir, lr 0.1",)),
     ("table4", "bcl-dual-mir, reservoir", ("er-mir, reservoir, lr 0.1", "bcl-dual, reservoir")),
 )

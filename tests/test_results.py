@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bcl.learners import method
 from bcl.report.grouping import from_results
 from bcl.report.read import read_study
+from bcl.runs.presets import preset
 from bcl.runs.result import find_results
+from bcl.streams import benchmark
+from bcl.studies.plan import read_record
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "results" / "paper"
@@ -74,3 +78,18 @@ def test_every_trial_of_the_tuning_has_all_its_seeds(trials: Path) -> None:
         trial = json.loads(line)
         assert len(trial["accs"]) == trial["seeds"] in ((1, 2) if "tasks" in trial else (2, 3, 10))
         assert trial["acc"] == pytest.approx(sum(trial["accs"]) / len(trial["accs"]), abs=0.02)
+
+
+def test_table_1_is_asked_for_with_the_values_that_it_was_made_with() -> None:
+    """A row without values of its own has those of suites/hyper.yaml: what is lost or changed there shows here."""
+    made = {run["id"]: run["config"] for run in find_results(PAPER / "table1")[0]}
+    record = read_record(PAPER / "table1")
+    assert record is not None
+    for line in (line for line in record["lines"] if line["runs"] and not line["set"]):
+        config = made[line["runs"][0]]
+        place = config["benchmark"], config["scenario"], benchmark(config["benchmark"]).scenario, config["method"]
+        asked = method(config["method"]).Hyper.of(preset(*place))
+        assert {name: getattr(asked, name) for name in config["hyper"]} == config["hyper"], (
+            line["group"],
+            line["label"],
+        )

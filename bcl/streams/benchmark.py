@@ -108,7 +108,7 @@ class Benchmark:
     def _has_more(self, scenario: str) -> bool:
         """Whether there can be more tuning tasks than the benchmark's: under further permutations, or of the same
         classes in other groups, which must have logits of their own then."""
-        return self.kind == "permuted" or (scenario == "task" and not self.held_out)
+        return self.kind == "permuted" or (self.kind == "split" and scenario == "task" and not self.held_out)
 
     def load(self) -> Dataset:
         """The data set; images that are memory-mapped stay on disk."""
@@ -161,7 +161,9 @@ class Benchmark:
         all_classes = classes
         if self.shuffled_classes:
             classes = np.random.default_rng([seed, CLASS_ORDER]).permutation(classes)
-        while len(classes) < tasks * self.classes_per_task:  # they come again, in other groups: see `_has_more`
+        while (
+            part == "tune" and len(classes) < tasks * self.classes_per_task
+        ):  # they come again, in other groups: see `_has_more`
             again = np.random.default_rng([seed, CLASS_ORDER, len(classes)])
             classes = np.concatenate([classes, again.permutation(all_classes)])
         plans = []

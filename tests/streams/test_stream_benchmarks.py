@@ -162,6 +162,17 @@ def test_more_tuning_tasks_are_refused_where_a_class_comes_once(home, scenario):
         home.stream(0, part="tune", tasks=6, scenario=scenario)
 
 
+def test_own_data_have_no_more_tuning_tasks_than_tasks(tmp_path, monkeypatch):
+    monkeypatch.setenv("BCL_DATA", str(tmp_path / "cache"))
+    y = np.arange(80) % 4
+    split = np.where(np.arange(80) < 60, "train", "test")
+    np.savez(tmp_path / "own.npz", x=DIGITS.train_x[:80], y=y, task=y // 2, split=split)
+    home = benchmark(f"npz:{tmp_path}/own.npz")
+    assert len(home.stream(0, part="tune", scenario="task")) == 2
+    with pytest.raises(InputError, match="1 to 2 tuning tasks, not 3"):
+        home.stream(0, part="tune", tasks=3, scenario="task")
+
+
 def test_classes_in_order_where_the_benchmark_says_so():
     ordered = Benchmark("o", "digits", "split", 5, 5, 2, "task", "mlp", 5, "", shuffled_classes=False, held_out=0.5)
     for seed in (0, 1):
