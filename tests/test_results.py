@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bcl.cli import main
+from bcl.errors import InputError
 from bcl.learners import method
 from bcl.report.grouping import from_results
 from bcl.report.read import read_study
@@ -93,3 +95,25 @@ def test_table_1_is_asked_for_with_the_values_that_it_was_made_with() -> None:
             line["group"],
             line["label"],
         )
+
+
+def test_runs_are_put_into_an_archive(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish"]
+    archive, second, third = (tmp_path / name for name in ("archive", "second", "third"))
+    suite, small = tmp_path / "small.yaml", ["--tasks", "2", "--samples", "20", "--device", "cpu"]
+    suite.write_text("runs: [{benchmark: split-digits, methods: [finetune, er], tasks: 2, samples: 20, seeds: 1}]")
+    main(["suite", "run", str(suite), "--device", "cpu", "--out", str(tmp_path / "first")])
+    main(["report", str(tmp_path / "first"), "--archive", str(archive)])
+    main(["run", "split-digits", "er", "agem", *small, "--seeds", "2", "--out", str(second)])
+    assert publish(archive, second) == 4
+    found = {row.label: len(row.runs) for row in read_study(archive).groups[0].rows}
+    assert found == {"finetune": 1, "er": 2, "agem": 2}
+    assert len((archive / "runs.jsonl").read_text(encoding="utf-8").splitlines()) == 5
+    main(["run", "split-digits", "er", *small, "--seed", "0", "--set", "lr=0.2", "--out", str(third)])
+    assert publish(archive, third, "er, quicker") == 1
+    rows = read_study(archive).groups[0].rows
+    assert [(row.label, len(row.runs)) for row in rows] == [*found.items(), ("er, quicker", 1)]
+    with pytest.raises(InputError, match="is not the archive of a suite"):
+        publish(second, third)
+    with pytest.raises(InputError, match="has 2 lines; --label names the line"):
+        publish(archive, second, "both")

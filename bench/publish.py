@@ -1,0 +1,86 @@
+"""Puts the runs of a store into a published archive: python bench/publish.py ARCHIVE STORE [STORE ...]
+
+A line of a store's suite, or a method that `bcl run` ran, becomes the line of the archive that has its group and its
+label, with the store's runs in place of those that it had; where the archive has none, it follows the last one of its
+group. Other lines stay as they are. `--label NAME` gives a store of one line another label.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import InputError
+from bcl.runs.result import ARCHIVE, checksum, find_results, write_archive
+from bcl.studies.plan import HEAD, RECORD, read_record
+
+Line = dict[str, Any]
+
+
+def publish(archive: Path, store: Path, label: str = "") -> int:
+    """How many runs the archive then has of the store."""
+    record, suite = read_record(archive), read_record(store)
+    if record is None:
+        raise InputError(f"{archive} has no {RECORD}: it is not the archive of a suite")
+    ours = _sound(store)
+    lines = suite["lines"] if suite else _by_method(ours)
+    if label and len(lines) != 1:
+        raise InputError(f"{store} has {len(lines)} lines; --label names the line of a store that has one")
+    found = {result["id"]: result for result in (*_sound(archive), *ours)}
+    taken = 0
+    for line in lines:
+        done = [run for run in line["runs"] if run in found]
+        if done:
+            _place(record["lines"], {**line, "label": label or line["label"], "runs": done})
+            taken += len(done)
+    wanted = [found[run] for run in dict.fromkeys(run for line in record["lines"] for run in line["runs"])]
+    write_archive(wanted, archive / ARCHIVE)
+    content = {key: value for key, value in record.items() if key != "checksum"}
+    text = yaml.safe_dump({"checksum": checksum(content), **content}, sort_keys=False, allow_unicode=True, width=120)
+    write_atomically(archive / RECORD, (HEAD + text).encode())
+    return taken
+
+
+def _sound(place: Path) -> list[Any]:
+    results, problems = find_results(place)
+    if problems:
+        raise InputError(problems[0])
+    return results
+
+
+def _by_method(results: list[Any]) -> list[Line]:
+    """The lines of `bcl run`, which keeps no plan: a method each."""
+    lines: dict[tuple[str, str], Line] = {}
+    for result in sorted(results, key=lambda result: result["seed"]):
+        names = {key: result[key] for key in ("benchmark", "scenario", "method")}
+        start = {"group": result["benchmark"], "label": result["method"], **names, "settings": {}, "set": {}}
+        start |= {"seeds": 0, "problem": "", "runs": []}
+        line = lines.setdefault((result["benchmark"], result["method"]), start)
+        line["runs"].append(result["id"])
+        line["seeds"] = len(line["runs"])
+    return list(lines.values())
+
+
+def _place(lines: list[Line], new: Line) -> None:
+    """In place of the line that it is, else after the last one of its group."""
+    named = [i for i, line in enumerate(lines) if (line["group"], line["label"]) == (new["group"], new["label"])]
+    same = [i for i in named if (lines[i].get("set") or {}) == new["set"]] if len(named) > 1 else named
+    if same:
+        lines[same[0]] = {**lines[same[0]], "seeds": new["seeds"], "runs": new["runs"]}
+        return
+    last = max((i for i, line in enumerate(lines) if line["group"] == new["group"]), default=len(lines) - 1)
+    lines.insert(last + 1, new)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("stores", type=Path, nargs="+", metavar="store")
+    parser.add_argument("--label", default="")
+    asked = parser.parse_args()
+    for one in asked.stores:
+        print(f"{one}: {publish(asked.archive, one, asked.label)} runs")
