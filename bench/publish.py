@@ -1,4 +1,7 @@
-"""Puts the runs of a store into a published archive: python bench/publish.py ARCHIVE STORE [STORE ...]
+"""Puts results into what is published.
+
+python bench/publish.py results/paper/table1 STORE [STORE ...]                runs, into the archive of a suite
+python bench/publish.py results/paper/tuning/split-cub.jsonl FILE [FILE ...]  trials, as `bcl tune --json` prints them
 
 A line of a store's suite, or a method that `bcl run` ran, becomes the line of the archive that has its group and its
 label, with the store's runs in place of those that it had; where the archive has none, it follows the last one of its
@@ -8,6 +11,7 @@ group. Other lines stay as they are. `--label NAME` gives a store of one line an
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ import yaml
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
 from bcl.runs.result import ARCHIVE, checksum, find_results, write_archive
+from bcl.streams import benchmark
 from bcl.studies.plan import HEAD, RECORD, read_record
 
 Line = dict[str, Any]
@@ -43,6 +48,25 @@ def publish(archive: Path, store: Path, label: str = "") -> int:
     text = yaml.safe_dump({"checksum": checksum(content), **content}, sort_keys=False, allow_unicode=True, width=120)
     write_atomically(archive / RECORD, (HEAD + text).encode())
     return taken
+
+
+def publish_trials(archive: Path, searched: Path) -> int:
+    """Every trial of a search is a line more; `tasks` where there were others than the benchmark's tuning tasks."""
+    search = json.loads(searched.read_text(encoding="utf-8"))
+    usual = benchmark(search["benchmark"]).tuning_tasks
+    beside = {} if search["tasks"] == usual else {"tasks": search["tasks"]}
+    lines = [
+        json.dumps(
+            {"method": method, **beside, "values": row["values"], "seeds": len(row["accs"])}
+            | {key: row[key] if row[key] is None else round(row[key], 2) for key in ("acc", "la")}
+            | {key: [round(value, 2) for value in row[key]] for key in ("accs", "las")}
+        )
+        for method, rows in search["trials"].items()
+        for row in rows
+    ]
+    before = archive.read_text(encoding="utf-8") if archive.exists() else ""
+    write_atomically(archive, "".join([before, *(f"{line}\n" for line in lines if line not in before)]).encode())
+    return len(lines)
 
 
 def _sound(place: Path) -> list[Any]:
@@ -83,4 +107,7 @@ if __name__ == "__main__":
     parser.add_argument("--label", default="")
     asked = parser.parse_args()
     for one in asked.stores:
-        print(f"{one}: {publish(asked.archive, one, asked.label)} runs")
+        if asked.archive.suffix == ".jsonl":
+            print(f"{one}: {publish_trials(asked.archive, one)} trials")
+        else:
+            print(f"{one}: {publish(asked.archive, one, asked.label)} runs")

@@ -117,3 +117,20 @@ def test_runs_are_put_into_an_archive(tmp_path: Path) -> None:
         publish(second, third)
     with pytest.raises(InputError, match="has 2 lines; --label names the line"):
         publish(archive, second, "both")
+
+
+def test_trials_are_put_into_what_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish_trials"]
+    (tmp_path / "grid.yaml").write_text("lr: [0.1, 0.2]")
+    words = ["tune", "permuted-digits", "er", "--grid", str(tmp_path / "grid.yaml"), "--trials", "2", "--seeds", "1"]
+    words += ["--tasks", "2", "--device", "cpu", "--out", str(tmp_path), "--save", str(tmp_path / "h.yaml"), "--json"]
+    main(words)
+    (tmp_path / "search.json").write_text(capsys.readouterr().out)
+    archive = tmp_path / "trials.jsonl"
+    archive.write_text('{"method": "finetune"}\n')
+    for _ in range(2):  # what is there already stays one line
+        assert publish(archive, tmp_path / "search.json") == 2
+    first, *others = map(json.loads, archive.read_text(encoding="utf-8").splitlines())
+    assert first == {"method": "finetune"}
+    assert sorted(trial["values"]["lr"] for trial in others) == [0.1, 0.2]
+    assert all(trial["tasks"] == 2 and trial["seeds"] == 1 and trial["accs"] == [trial["acc"]] for trial in others)

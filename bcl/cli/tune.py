@@ -82,11 +82,13 @@ def tune(
     for method, rows in found.items():
         winner = {**fixed[method], **rows[0]["values"]}
         tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, winner)
+    tasks = tasks or home.tuning_tasks
     if json_:
-        print(json.dumps({"benchmark": benchmark, "scenario": scenario, "trials": found, "saved": str(save)}))
+        about = {"benchmark": benchmark, "scenario": scenario, "tasks": tasks}
+        print(json.dumps({**about, "trials": found, "saved": str(save)}))
         return
     for method, rows in found.items():
-        stream = f"{place_of(benchmark, encoder)} ({scenario}), {count(tasks or home.tuning_tasks, 'tuning task')}"
+        stream = f"{place_of(benchmark, encoder)} ({scenario}), {count(tasks, 'tuning task')}"
         print(f"{method} on {stream}: ACC in percent, mean of {count(seeds, 'seed')}")
         for row in rows:
             final = f"  ({tuning.FINAL_SEEDS} seeds)" if len(row["accs"]) == tuning.FINAL_SEEDS and finalists else ""
