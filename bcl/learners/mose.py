@@ -56,12 +56,13 @@ class MOSE(NearestMean, Replaying):
 
     The last term, over all of V at once, lets the last expert learn from the others. In the first task there is no P,
     and N has `replay_batch` stored samples; later half as many, the current batch included. P has as large a share of
-    the current batch as the task's classes have among those seen. The authors' view is a grey one now and then and a
-    resized crop; here augment=simclr is the nearest. With augment=none a sample stands once. A network names its
-    stages by a method stages(x); without it there is one expert, on its features.
+    the current batch as the task's classes have among those seen. The authors' view is augment=zoom+grey. With
+    augment=none a sample stands once. A network names its stages by a method stages(x); without it there is one expert,
+    on its features. The authors report the last expert's answers, too; what answers here is what they call MOE-MOSE.
 
     Deviations: classes that have not come yet are masked; learns from the first batch on; the network's own last layer
-    is not used; the attention before an expert is brought to the size of its stage whatever that is.
+    is not used; the attention before an expert is brought to the size of its stage whatever that is; convolutions begin
+    with torch's weights, not with those of He et al. (2015).
     """
 
     Hyper = MOSEHyper
@@ -124,15 +125,16 @@ class MOSE(NearestMean, Replaying):
         return _mean(own, counted & is_new) + 2 * _mean(cross_entropies(seen, y), counted & ~is_new)
 
     def new(self, x: Tensor, y: Tensor, t: int) -> Parts:
-        """The current batch, and stored samples of its task, which do not count where there are none."""
+        """The current batch, and stored samples of its task: none counts twice."""
         k = max(1, self.hyper.replay_batch // 2 - len(y)) if self.past else self.hyper.replay_batch
         here = self.memory.of_task(t)
         drawn = self.memory.draw(k, self.random, among=here)
-        there = here.any()
+        held = here.sum()
+        there = held > 0
         place = torch.arange(len(drawn.y), device=y.device) % len(y)
         again = torch.where(there, drawn.x, x[place]), torch.where(there, drawn.y, y[place])
         task = torch.zeros_like(y) + t
-        counted = torch.cat([torch.ones_like(y) > 0, there.expand(len(place))])
+        counted = torch.cat([torch.ones_like(y) > 0, torch.arange(len(place), device=y.device) < held])
         return torch.cat([x, again[0]]), torch.cat([y, again[1]]), torch.cat([task, task[place]]), counted
 
     def mixed(self, x: Tensor, y: Tensor, t: int) -> Parts:

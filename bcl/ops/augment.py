@@ -8,11 +8,21 @@ import torch
 from torch import Tensor
 
 from bcl.ops.dispatch import fused
-from bcl.ops.strong_views import contrastive, randaugment, zoomed
+from bcl.ops.strong_views import contrastive, operation, randaugment, zoomed, zoomed_or_grey
 
-KINDS = ("none", "crop", "crop+colour", "randaugment", "simclr")
+KINDS = ("none", "crop", "crop+colour", "randaugment", "simclr", "zoom+grey")
 # Integers for each sample. Two more kinds are parts of others: a resized crop, and three of RandAugment's operations.
-DRAWS = {"none": 0, "crop": 5, "crop+colour": 5, "randaugment": 5, "simclr": 11, "zoom": 5, "operations": 6}
+DRAWS = {
+    "none": 0,
+    "crop": 5,
+    "crop+colour": 5,
+    "randaugment": 5,
+    "simclr": 11,
+    "zoom+grey": 6,
+    "zoom": 5,
+    "operations": 6,
+}
+STRONG = {"simclr": contrastive, "zoom+grey": zoomed_or_grey, "zoom": zoomed}
 
 
 def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
@@ -20,7 +30,7 @@ def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
 
     crop: cut from the image with an eighth of its side in zeros around it, and mirrored half of the time.
     colour: brightness and contrast by a factor between 0.6 and 1.4, each.
-    randaugment: one of eleven operations, then crop; simclr: see `strong_views`. Float images are from 0 to 1 for them.
+    randaugment: one of eleven operations, then crop; others: see `strong_views`. Float images are from 0 to 1 for them.
 
     >>> x = torch.arange(16, dtype=torch.uint8).view(1, 1, 4, 4)
     >>> still = torch.tensor([[1, 1, 0, 400, 400]])  # no shift (of 0, 1 and 2), not mirrored, factors of 1
@@ -38,13 +48,11 @@ def augment(x: Tensor, kind: str, draws: Tensor) -> Tensor:
         for i in range(0, 6, 2):
             x = view(x, "operation", draws[:, i : i + 2])
         return x
-    if kind == "simclr":
-        return _strong(contrastive, x, draws)
-    if kind == "zoom":
-        return _strong(zoomed, x, draws)
+    if kind in STRONG:
+        return _strong(STRONG[kind], x, draws)
     if kind == "operations":
         for i in range(0, 6, 2):
-            x = _strong(randaugment, x, draws[:, i : i + 2])
+            x = _strong(operation, x, draws[:, i : i + 2])
         return x
     if kind == "randaugment":
         return _cropped(_strong(randaugment, x, draws[:, 3:]), draws)

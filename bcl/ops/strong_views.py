@@ -15,6 +15,7 @@ from torch.nn.functional import grid_sample
 CHOICES = 11  # of RandAugment: nothing, and the ten that `randaugment` names
 ANGLE, SHEAR, SHIFT = math.radians(14), 0.14, 0.21  # the strongest, at RandAugment's magnitude of 14 of 30
 BITS, THRESHOLD = 5, 119 / 255
+FIXED = 15 / 14  # of the strongest: RandAugment's magnitude of 15, where only the direction is drawn
 SMALLEST_AREA, ASPECT = 0.2, math.log(4 / 3)
 YIQ = ((0.299, 0.587, 0.114), (0.596, -0.274, -0.322), (0.211, -0.523, 0.312))  # luminance and two of colour, of RGB
 RGB = torch.tensor(YIQ, dtype=torch.float64).inverse().tolist()
@@ -26,9 +27,17 @@ def uniform(draws: Tensor, low: float, high: float) -> Tensor:
 
 
 def randaugment(x: Tensor, draws: Tensor, top: float) -> Tensor:
-    """One operation for each sample, and its strength (after Cubuk et al., 2020): turn, shear or shift along either
-    side, brightness, contrast, saturation, posterise, solarise, or nothing."""
-    which, strength = draws[:, 0] % CHOICES, uniform(draws[:, 1], -1, 1)
+    """One operation for each sample, and its strength (after Cubuk et al., 2020): see `operated`."""
+    return operated(x, draws[:, 0] % CHOICES, uniform(draws[:, 1], -1, 1), top)
+
+
+def operation(x: Tensor, draws: Tensor, top: float) -> Tensor:
+    """One operation for each sample, and its direction: the strength is always the same."""
+    return operated(x, draws[:, 0] % CHOICES, torch.where(draws[:, 1] % 2 == 1, FIXED, -FIXED), top)
+
+
+def operated(x: Tensor, which: Tensor, strength: Tensor, top: float) -> Tensor:
+    """Turn, shear or shift along either side, brightness, contrast, saturation, posterise, solarise, or nothing."""
 
     def chosen(number: int, value: Tensor, otherwise: float = 0.0) -> Tensor:
         return torch.where(which == number, value, otherwise)
@@ -66,6 +75,12 @@ def contrastive(x: Tensor, draws: Tensor, top: float) -> Tensor:
 def zoomed(x: Tensor, draws: Tensor, top: float) -> Tensor:
     """Three fifths to all of the image, stretched to its size and mirrored half of the time."""
     return resized(x, draws, 0.6).clamp(0, top)
+
+
+def zoomed_or_grey(x: Tensor, draws: Tensor, top: float) -> Tensor:
+    """Three tenths to all of the image, stretched to its size and mirrored half of the time; once in four grey."""
+    out = resized(x, draws, 0.3).clamp(0, top)
+    return torch.where((draws[:, 5] % 4 == 0).view(-1, 1, 1, 1), grey(out), out)
 
 
 def resized(x: Tensor, draws: Tensor, smallest: float) -> Tensor:

@@ -61,7 +61,7 @@ class NaiveMOSE:
         here = [i < len(self.memory.items) and self.memory.items[i].t == t for i in range(self.memory.size)]
         slots = self.random.choose(torch.tensor(here), min(k, self.memory.size)).tolist()
         if any(here):
-            return batch + [self.memory.items[i] for i in slots], 0
+            return batch + [self.memory.items[i] for i in slots], max(0, len(slots) - sum(here))  # repeats come last
         return batch + [batch[i % len(batch)] for i in range(len(slots))], len(slots)
 
     def mixed(self, batch, t):

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from bcl.ops import strong_views as plain
 
-KINDS = {"crop": 0, "crop+colour": 1, "randaugment": 2, "simclr": 3, "zoom": 4, "operation": 5}
+KINDS = {"crop": 0, "crop+colour": 1, "randaugment": 2, "simclr": 3, "zoom": 4, "operation": 5, "zoom+grey": 6}
 BLOCK = 256
 _ANGLE, _SHEAR, _SHIFT = (tl.constexpr(value) for value in (plain.ANGLE, plain.SHEAR, plain.SHIFT))
 _ASPECT, _SMALLEST = tl.constexpr(plain.ASPECT), tl.constexpr(plain.SMALLEST_AREA)
 _LEVELS, _THRESHOLD, _CHOICES = tl.constexpr(2**plain.BITS), tl.constexpr(plain.THRESHOLD), tl.constexpr(plain.CHOICES)
-_TURN = tl.constexpr(2 * torch.pi)
+_FIXED, _TURN = tl.constexpr(plain.FIXED), tl.constexpr(2 * torch.pi)
 _Y0, _Y1, _Y2, _I0, _I1, _I2, _Q0, _Q1, _Q2 = (tl.constexpr(share) for row in plain.YIQ for share in row)
 _R0, _R1, _R2, _G0, _G1, _G2, _B0, _B1, _B2 = (tl.constexpr(share) for row in plain.RGB for share in row)
 
@@ -106,8 +106,8 @@ def _view(
     a0, a1, a2, d0, d1, d2 = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0
     brightness, contrast, saturation, turn = 1.0, 1.0, 1.0, 0.0
     moved = sample >= 0  # always
-    if KIND == 3 or KIND == 4:
-        smallest = _SMALLEST if KIND == 3 else 0.6
+    if KIND == 3 or KIND == 4 or KIND == 6:
+        smallest = _SMALLEST if KIND == 3 else 0.6 if KIND == 4 else 0.3
         area = _uniform(tl.load(base), smallest, 1.0)
         aspect = tl.exp(_uniform(tl.load(base + 1), -_ASPECT, _ASPECT))
         wide = tl.minimum(tl.sqrt(area * aspect), 1.0)
@@ -123,10 +123,13 @@ def _view(
         saturation = tl.where(jitter, _uniform(tl.load(base + 8), 0.6, 1.4), 1.0)
         turn = tl.where(jitter, _uniform(tl.load(base + 9), -0.1, 0.1), 0.0)
         becomes_grey = tl.load(base + 10) % 5 == 0
+    if KIND == 6:
+        becomes_grey = tl.load(base + 5) % 4 == 0
     if KIND == 2 or KIND == 5:
         at = base + 3 if KIND == 2 else base
         which = tl.load(at) % _CHOICES
-        strength = _uniform(tl.load(at + 1), -1.0, 1.0)
+        drawn = tl.load(at + 1)
+        strength = _uniform(drawn, -1.0, 1.0) if KIND == 2 else tl.where(drawn % 2 == 1, _FIXED, -_FIXED)
         angle = tl.where(which == 1, strength * _ANGLE, 0.0)
         a0 = tl.cos(angle)
         a1 = tl.where(which == 2, strength * _SHEAR, 0.0) - tl.sin(angle) * height / width
@@ -217,6 +220,7 @@ def _view(
             g = luminance * _G0 + v * _G1 + w * _G2
             b = luminance * _B0 + v * _B1 + w * _B2
             r, g, b = _clamped(r, g, b, top)
+        if KIND == 3 or KIND == 6:
             grey = r * _Y0 + g * _Y1 + b * _Y2
             r, g, b = tl.where(becomes_grey, grey, r), tl.where(becomes_grey, grey, g), tl.where(becomes_grey, grey, b)
         if KIND == 2 or KIND == 5:
