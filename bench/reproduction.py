@@ -93,7 +93,8 @@ def claim(group: Group, above: str, whom: Sequence[str]) -> list[str]:
     if above not in rows:
         return []
     leader = rows[above].accuracies
-    pairs = [(name, rows[name].accuracies) for name in whom if name in rows]
+    others = [(name, rows[name].accuracies) for name in whom if name in rows]
+    pairs = [(name, other) for name, other in others if leader.keys() & other.keys()]
     chances = holm([paired_p(leader, other) for _, other in pairs])
     cells: list[list[str]] = [[], [], []]
     for (name, other), chance in zip(pairs, chances, strict=True):

@@ -44,8 +44,8 @@ class CCLDC(Replaying):
     All of it for the current batch and for the replayed one, added up: means over their samples, and batch norm sees
     each apart. L is ER-ACE's: current samples compete among the classes of their batch, replayed ones among all seen.
     Each peer learns from what the other thinks of a view that is one step harder. `zoom` is a resized crop of at least
-    three fifths, mirrored half of the time; `operations` are three of RandAugment's at one strength; `crop` is `augment`.
-    With augment=none the chain is the samples alone.
+    three fifths, mirrored half of the time; `operations` are three of RandAugment's, at one strength; `crop` is
+    `augment`. With augment=none the chain is the samples alone.
 
     Deviations: the divergence is over the classes that are visible, in the authors' code over all outputs. The second
     peer begins with weights of its own as far as the network's modules can be begun anew (`reset_parameters`). Of
