@@ -37,9 +37,10 @@ def check_parts(net: object, setting: object) -> None:
 def check_samples(samples: Any, setting: Setting, device: torch.device, of_any_size: bool = False) -> Tensor:
     """Samples as a tensor of the setting's type and shape; one alone becomes a batch of one.
 
+    Row by row in memory, because the order there (a data frame's is column by column) decides how sums are rounded.
     Values that are far from what networks are initialised for get a hint, unless they may be `of_any_size`.
     """
-    x = _of_type(as_tensor("samples", samples, device), getattr(torch, setting.dtype))
+    x = _of_type(as_tensor("samples", samples, device), getattr(torch, setting.dtype)).contiguous()
     if x.shape == setting.shape:
         x = x[None]
     if x.dim() and len(x) == 0:

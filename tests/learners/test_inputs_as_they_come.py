@@ -30,6 +30,8 @@ def frozen(array):
 KINDS = {
     "lists": lambda: (X.tolist(), Y.tolist()),
     "negative strides": lambda: (X[::-1].copy()[::-1], Y[::-1].copy()[::-1]),
+    "column by column": lambda: (np.asfortranarray(X), Y),
+    "a transposed tensor": lambda: (torch.from_numpy(np.asfortranarray(X)), torch.from_numpy(Y)),
     "other byte order": lambda: (X.astype(">f4"), Y.astype(">i8")),
     "read-only": lambda: (frozen(X), frozen(Y)),
     "columns of objects": lambda: (X.astype(object), Y),
