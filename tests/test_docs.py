@@ -73,6 +73,7 @@ NOT_RUN = {
     "curl localhost:8000/": "it needs the server",
     "theirs.py": "it needs timm",
     "bcl suite run digits --methods er,mer": MINUTES,
+    "bcl suite run paper/table1 --benchmarks split-cifar100": "it needs a GPU; test_cli_comfort.py runs one of two",
 }
 # Commands that are run with fewer seeds.
 FEWER = {

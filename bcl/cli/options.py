@@ -108,6 +108,10 @@ OnlyMethods = Annotated[
     str,
     typer.Option("--methods", metavar="A,B,...", help="These methods (or labels) of the suite alone."),
 ]
+OnlyBenchmarks = Annotated[
+    str,
+    typer.Option("--benchmarks", metavar="A,B,...", help="These benchmarks of the suite alone."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
 Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1.")]

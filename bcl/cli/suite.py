@@ -28,9 +28,9 @@ Seeds = Annotated[
 
 @app.command(cls=given.WithSuites)
 def show(
-    name: Name, methods: given.OnlyMethods = "", seeds: Seeds = None, out: given.Out = None,
-    device: given.Device = "auto", workers: given.Workers = None, precision: given.PrecisionOrNot = None,
-    json_: given.Json = False,
+    name: Name, methods: given.OnlyMethods = "", benchmarks: given.OnlyBenchmarks = "",
+    seeds: Seeds = None, out: given.Out = None, device: given.Device = "auto", workers: given.Workers = None,
+    precision: given.PrecisionOrNot = None, json_: given.Json = False,
 ) -> None:  # fmt: skip
     """How a suite stands: runs done, missing, failed; time left."""
     from bcl.runs.store import RunStore
@@ -40,7 +40,7 @@ def show(
 
     suite = load(name, seeds)
     whole, store = plan(suite, device, **_overrides(precision)), RunStore(_place(name, out))
-    planned = only(whole, _names(methods))
+    planned = only(whole, _names(methods), _names(benchmarks))
     status = {**Status(suite, planned, store, device, workers).to_json(), "unplanned": unplanned(whole, store)}
     if json_:
         print(json.dumps(status))
@@ -56,6 +56,7 @@ def show(
 def run(
     name: Name,
     methods: given.OnlyMethods = "",
+    benchmarks: given.OnlyBenchmarks = "",
     engine: Annotated[str, typer.Option("--engine", help="local, or ray: many machines.")] = "local",
     address: Annotated[str | None, typer.Option("--address", help="Of a Ray cluster [default: a local one].")] = None,
     seeds: Seeds = None,
@@ -89,6 +90,7 @@ def run(
         address=address,
         live=log,
         methods=_names(methods),
+        benchmarks=_names(benchmarks),
         options=_overrides(precision),
         watch=Watch,
     )

@@ -80,9 +80,14 @@ def place(suite: Suite, line: Line) -> str:
     return f"{line.label}: " if len(suite.lines) > 1 else ""
 
 
-def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
-    """The lines of these methods, or with these labels (one with a comma may come in its parts); all of them where none
-    is given."""
+def only(planned: list[Planned], methods: Sequence[str] = (), benchmarks: Sequence[str] = ()) -> list[Planned]:
+    """The lines of these methods, or with these labels (one with a comma may come in its parts), on these benchmarks,
+    whatever their settings; all of them where none is given."""
+    places = dict.fromkeys(name for one in planned for name in _names(one.line.benchmark))
+    for asked in benchmarks:
+        if asked not in places:
+            raise unknown("benchmark of this suite", asked, places)
+    planned = [one for one in planned if not benchmarks or {*_names(one.line.benchmark)} & {*benchmarks}]
     known = dict.fromkeys(name for one in planned for name in (one.line.method, one.line.label))
     wanted, rest = set(), list(methods)
     while rest:
@@ -93,6 +98,11 @@ def only(planned: list[Planned], methods: Sequence[str]) -> list[Planned]:
         wanted.add(name)
         rest = rest[name.count(", ") + 1 :]
     return [one for one in planned if not methods or {one.line.method, one.line.label} & wanted]
+
+
+def _names(benchmark: str) -> tuple[str, str]:
+    """Of a benchmark with settings: the name without and with them."""
+    return benchmark.partition("?")[0], benchmark
 
 
 def where_values_come_from(planned: Sequence[Planned]) -> str:

@@ -56,17 +56,18 @@ def run_suite(
     live: str = "",
     options: Mapping[str, Any] | None = None,
     methods: Sequence[str] = (),
+    benchmarks: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Outcome:
     """Run what is missing. A run that fails is recorded and the others go on.
 
-    `options` override those of every line. `methods` are run alone, while the record keeps the whole plan. `live`:
-    "tensorboard" draws curves while it runs.
+    `options` override those of every line. `methods` and `benchmarks` are run alone, while the record keeps the whole
+    plan. `live`: "tensorboard" draws curves while it runs.
     """
     _check(engine, address, live, save_every)
     store = RunStore(out)
     whole = plan(suite, device, **(options or {}))
-    planned = only(whole, methods)
+    planned = only(whole, methods, benchmarks)
     problems = {f"{one.line.group}, {one.line.label}": one.problem for one in planned if one.problem}
     if all(one.problem for one in planned):
         raise MissingDataError("; ".join(dict.fromkeys(problems.values())))

@@ -146,6 +146,26 @@ def test_some_methods_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "unknown method of this suite 'hastie'; did you mean hasty, too?" in capsys.readouterr().err
 
 
+def test_some_benchmarks_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").write_text("""
+seeds: 1
+runs:
+  - {benchmark: split-digits, methods: [er, finetune], tasks: 2, samples: 20}
+  - {benchmark: 'split-digits?mask_unseen=false', scenario: class, methods: [er, finetune], tasks: 2, samples: 20}
+  - {benchmark: permuted-digits, methods: [er, finetune], tasks: 2, samples: 20}
+""")
+    words = [str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "store"), "--device", "cpu", "--workers", "1"]
+    assert main(["suite", "run", *words, "--benchmarks", "permuted-digits", "--methods", "er", "--json"]) == 0
+    (ran,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (ran["benchmark"], ran["method"]) == ("permuted-digits", "er")
+    lines = {"split-digits": 4, "split-digits?mask_unseen=false": 2, "split-digits, permuted-digits": 6}
+    for name, expected in lines.items():
+        assert main(["suite", "show", *words, "--benchmarks", name, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["lines"]) == expected
+    assert main(["suite", "run", *words, "--benchmarks", "split-digit"]) == 2
+    assert "unknown benchmark of this suite 'split-digit'; did you mean split-digits" in capsys.readouterr().err
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
