@@ -4,14 +4,17 @@ python bench/publish.py results/paper/table1 STORE [STORE ...]                ru
 python bench/publish.py results/paper/tuning/split-cub.jsonl FILE [FILE ...]  trials, as `bcl tune --json` prints them
 
 A line of a store's suite, or a method that `bcl run` ran, becomes the line of the archive that has its group and its
-label, with the store's runs in place of those that it had; where the archive has none, it follows the last one of its
-group. Other lines stay as they are. `--label NAME` gives a store of one line another label.
+label. Runs that the line had stay in it if they have the same configuration and count beside the store's (see
+bcl/report/grouping.py: latest), as further seeds do; else the store's take their place. Where the archive has no such
+line, it follows the last one of its group. Other lines stay as they are. `--label NAME` gives a store of one line
+another label.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import yaml
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError
+from bcl.report.grouping import latest
 from bcl.runs.result import ARCHIVE, checksum, find_results, write_archive
 from bcl.streams import benchmark
 from bcl.studies.plan import HEAD, RECORD, read_record
@@ -40,7 +44,7 @@ def publish(archive: Path, store: Path, label: str = "") -> int:
     for line in lines:
         done = [run for run in line["runs"] if run in found]
         if done:
-            _place(record["lines"], {**line, "label": label or line["label"], "runs": done})
+            _place(record["lines"], {**line, "label": label or line["label"], "runs": done}, found)
             taken += len(done)
     wanted = [found[run] for run in dict.fromkeys(run for line in record["lines"] for run in line["runs"])]
     write_archive(wanted, archive / ARCHIVE)
@@ -89,15 +93,26 @@ def _by_method(results: list[Any]) -> list[Line]:
     return list(lines.values())
 
 
-def _place(lines: list[Line], new: Line) -> None:
-    """In place of the line that it is, else after the last one of its group."""
+def _place(lines: list[Line], new: Line, found: Mapping[str, Any]) -> None:
+    """Into the line that it is, else after the last one of its group."""
     named = [i for i, line in enumerate(lines) if (line["group"], line["label"]) == (new["group"], new["label"])]
     same = [i for i in named if (lines[i].get("set") or {}) == new["set"]] if len(named) > 1 else named
     if same:
-        lines[same[0]] = {**lines[same[0]], "seeds": new["seeds"], "runs": new["runs"]}
+        before = lines[same[0]]
+        had = [run for run in before["runs"] if run in found and _alike(found[run], found[new["runs"][0]])]
+        both = [found[run] for run in dict.fromkeys([*had, *new["runs"]])]
+        left_out = {result["id"] for result in latest(both)[1]}
+        kept = [result["id"] for result in both if result["id"] not in left_out]
+        lines[same[0]] = {**before, "seeds": max(before["seeds"], new["seeds"]), "runs": kept}
         return
     last = max((i for i, line in enumerate(lines) if line["group"] == new["group"]), default=len(lines) - 1)
     lines.insert(last + 1, new)
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two runs differ in their seed alone, as far as both say what they had."""
+    first, second = ({**run["config"], **run["config"]["hyper"], "seed": 0, "hyper": 0} for run in (one, other))
+    return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
 if __name__ == "__main__":

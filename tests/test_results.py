@@ -113,6 +113,13 @@ def test_runs_are_put_into_an_archive(tmp_path: Path) -> None:
     assert publish(archive, third, "er, quicker") == 1
     rows = read_study(archive).groups[0].rows
     assert [(row.label, len(row.runs)) for row in rows] == [*found.items(), ("er, quicker", 1)]
+    fourth, fifth = tmp_path / "fourth", tmp_path / "fifth"
+    main(["run", "split-digits", "er", *small, "--seed", "2", "--out", str(fourth)])
+    publish(archive, fourth)
+    assert [sorted(row.accuracies) for row in read_study(archive).groups[0].rows if row.label == "er"] == [[0, 1, 2]]
+    main(["run", "split-digits", "er", *small, "--seed", "3", "--set", "lr=0.2", "--out", str(fifth)])
+    publish(archive, fifth)
+    assert [sorted(row.accuracies) for row in read_study(archive).groups[0].rows if row.label == "er"] == [[3]]
     with pytest.raises(InputError, match="is not the archive of a suite"):
         publish(second, third)
     with pytest.raises(InputError, match="has 2 lines; --label names the line"):

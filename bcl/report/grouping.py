@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -61,14 +62,31 @@ def rows_of(results: Iterable[Result], labels: Labels | None = None) -> list[Row
 
 
 def latest(runs: Iterable[Result]) -> tuple[tuple[Result, ...], tuple[Result, ...]]:
-    """Of every seed the run that finished last, all of the version of the code that ran last; and what is left out."""
+    """Of every seed the run that finished last, all of the version of the code that ran last or of one that computes
+    the same; and what is left out."""
     ordered = sorted(runs, key=lambda run: str(run.get("finished") or ""))
     if not ordered:
         return (), ()
-    code = version(ordered[-1])
-    by_seed = {int(run["seed"]): run for run in ordered if version(run) == code}
-    others = tuple(run for run in ordered if version(run) != code)
+    counted = _versions_like(version(ordered[-1]), ordered)
+    by_seed = {int(run["seed"]): run for run in ordered if version(run) in counted}
+    others = tuple(run for run in ordered if version(run) not in counted)
     return tuple(by_seed[seed] for seed in sorted(by_seed)), others
+
+
+def _versions_like(code: str, runs: Sequence[Result]) -> set[str]:
+    """This version of the code, and those that are shown to compute the same: two versions that came to the very same
+    weights and accuracies in a run that both have. An edit that changes no bit then costs no row its seeds."""
+    outcomes: dict[str, set[str]] = {}
+    for run in runs:
+        if weights := run.get("weights_sha256"):
+            found = json.dumps([run["seed"], weights, run.get("accuracy_matrix")])
+            outcomes.setdefault(version(run), set()).add(found)
+    alike, before = {code}, set[str]()
+    while alike != before:
+        before = set(alike)
+        reached = set[str]().union(*(outcomes.get(one, set()) for one in alike))
+        alike |= {other for other, found in outcomes.items() if found & reached}
+    return alike
 
 
 def check(result: Result) -> tuple[str, str, str]:

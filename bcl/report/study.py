@@ -50,6 +50,11 @@ class Row:
         return tuple(run for run in self.found if run.get("diverged"))
 
     @property
+    def versions(self) -> list[str]:
+        """Of the code; several where they are shown to compute the same."""
+        return list(dict.fromkeys(version(run) for run in self.found))
+
+    @property
     def state(self) -> str:
         """Why there is nothing to show."""
         return "diverged" if self.diverged else self.missing
@@ -198,6 +203,12 @@ class Study:
             notes.append(
                 "The store holds runs of several versions of the code. A row shows those of the version that ran last; "
                 f"left out: {_versions(others)}."
+            )
+        if mixed := [row for row in self.rows if len(row.versions) > 1]:
+            names = listing([f"{row.label} ({row.benchmark}: {listing(row.versions)})" for row in mixed])
+            notes.append(
+                "Rows whose runs are of several versions of the code, which came to the same weights and accuracies, "
+                f"bit for bit, in a run that both have: {names}."
             )
         if self.unplanned:
             notes.append(f"Left out, as they are not of the suite's last plan: {_methods(self.unplanned)}.")

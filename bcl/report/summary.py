@@ -8,7 +8,7 @@ from typing import Any
 from bcl.report.budget import budget
 from bcl.report.continual import MEASURES as WITHIN_TASKS
 from bcl.report.grouping import rows_of
-from bcl.report.study import Labels, Result, Row, version
+from bcl.report.study import Labels, Result, Row
 
 MEASURES = ("acc", "fm", "la", "bwt", "fwt", "anytime", "seconds", "steps")
 
@@ -47,7 +47,7 @@ def _line(row: Row, labels: Labels) -> dict[str, Any]:
         line |= {measure: row.measure(measure) for measure in WITHIN_TASKS}
     line["worst"] = min(row.accuracies.values(), default=None)
     line["diverged"] = [int(run["seed"]) for run in row.diverged]
-    line["code"], line["left_out"] = version(row.found[0]), len(row.left_out)
+    line["code"], line["left_out"] = ", ".join(row.versions), len(row.left_out)
     names = dict.fromkeys(name for run in row.found for name in labels.get(run.get("id", ""), ()))
     if own := [name for name in names if name != row.method]:
         line["label"] = ", ".join(own)

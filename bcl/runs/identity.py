@@ -67,6 +67,8 @@ def _text(node: Any) -> str:
     `ast.dump`, the same for every version of Python that reads the code alike."""
     if isinstance(node, list):
         return f"[{','.join(_text(item) for item in node if not _is_docstring(item))}]"
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 ends `{x:{y}}` with an empty text, 3.11 does not
+        node = ast.JoinedStr([part for part in node.values if getattr(part, "value", None) != ""])
     if isinstance(node, ast.AST):
         inner = (f"{name}={_text(value)}" for name, value in ast.iter_fields(node) if value is not None and value != [])
         return f"{type(node).__name__}({','.join(inner)})"

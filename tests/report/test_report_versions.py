@@ -60,6 +60,26 @@ def test_a_row_is_of_the_code_that_ran_last(two_versions, result, tmp_path: Path
     assert said in (root / "report.html").read_text()
 
 
+def test_versions_that_came_to_the_same_weights_and_accuracies_are_averaged(result) -> None:
+    def run(seed, code, weights, day, shift=0.0):
+        return result("er", seed, shift, code=code, weights_sha256=weights, finished=f"2024-05-0{day}T10:00:00Z")
+
+    first = [run(0, "a", "w0", 1), run(1, "a", "w1", 1), run(2, "a", "w2", 1)]
+    second = [run(2, "b", "w2", 2), run(3, "b", "w3", 2)]
+    third = [run(3, "c", "w3", 3), run(4, "c", "w4", 3)]
+    (line,) = summarize([*first, *second, *third])
+    assert (line["seeds"], line["code"], line["left_out"]) == ([0, 1, 2, 3, 4], "a, b, c", 0), "by way of b"
+    (note,) = from_results([*first, *second, *third]).notes
+    assert "er (split-digits: a, b and c)" in note
+    for other in (
+        [run(3, "c", "x3", 3), run(4, "c", "w4", 3)],  # other weights
+        [run(3, "c", "w3", 3, shift=1.0), run(4, "c", "w4", 3)],  # the same, answered otherwise
+        [run(4, "c", "w3", 3)],  # of another seed: nothing that both have
+    ):
+        (line,) = summarize([*first, *second, *other])
+        assert (line["code"], line["left_out"]) == ("c", 5)
+
+
 def test_versions_of_different_rows_are_nothing_to_speak_of(result) -> None:
     assert from_results([result("er", code="a"), result("gem", code="b"), result("mer")]).notes == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -111,3 +112,12 @@ def test_the_id_holds_the_code_and_is_the_name_of_a_directory(monkeypatch: pytes
     monkeypatch.setattr("bcl.learners.method", lambda _: RunConfig)
     strange = RunConfig.from_json({**config.to_json(), "method": "../own.module:Class"})
     assert strange.id.startswith("..-own.module-Class-seed0-")
+
+
+def test_python_versions_that_read_a_format_otherwise_name_the_same_code() -> None:
+    """Python 3.12 ends the format `0{y}` with an empty text that 3.11 does not have."""
+    old, new = (ast.parse('f"{x:0{y}} {x}"') for _ in range(2))
+    spec = new.body[0].value.values[0].format_spec
+    spec.values = [part for part in spec.values if getattr(part, "value", None) != ""] + [ast.Constant("")]
+    assert identity._text(new) == identity._text(old)
+    assert identity._text(ast.parse('f"{x:1{y}} {x}"')) != identity._text(old)
