@@ -123,7 +123,7 @@ class Loop:
         self.accuracies = Accuracies([m.learner for m in self.members], tests, self.captured, self.clock)
         self.data: dict[int, TaskData] = {}  # of each stream, where steps are captured
         self.feeds: list[Feed] = []  # of each member, likewise
-        self.captures: dict[tuple[Hashable, ...], Capture] = {}  # by the steps' signatures
+        self.captures: dict[tuple[Hashable, ...], Capture] = {}  # the last one, by the steps' signatures
         self.prequential = {
             i: Prequential(m.learner, m.position, m.total_steps)
             for i, m in enumerate(self.members)
@@ -268,7 +268,10 @@ class Loop:
         return tuple(found) if known else ()
 
     def _capture(self, feeds: list[Feed], batch: int, key: tuple[Hashable, ...]) -> Capture | None:
-        """The members' steps as a graph, which is kept for other tasks if its signature is known."""
+        """The members' steps as a graph, which is kept for other tasks if its signature is known. The one before goes
+        first, with its memory: a stream goes on, and what its steps were like hardly ever comes back."""
+        self.captures.clear()
+        torch.cuda.empty_cache()  # others may be waiting for it
         for m, feed in zip(self.members, feeds, strict=True):
             feed.seek(batch)
             feed.on_device = self.data[id(m.stream)].task if key else None
