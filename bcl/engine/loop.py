@@ -228,8 +228,9 @@ class Loop:
         start = self.members[0].position.batch
         full = min(feed.full_batches for feed in feeds)
         key = self._signature()
-        capture = self.captures.get(key) if key else None
-        if capture is not None:
+        self.captures = {its: graph for its, graph in self.captures.items() if its == key}  # others hardly come back
+        torch.cuda.empty_cache()  # theirs, and what the end of the last task took: other processes may want it
+        if (capture := self.captures.get(key)) is not None:
             for feed in feeds:
                 feed.seek(start)
         for batch in range(start, max(feed.batches for feed in feeds)):
@@ -264,14 +265,10 @@ class Loop:
     def _signature(self) -> tuple[Hashable, ...]:
         """What the members' steps depend on beside their tensors; nothing where one does not say, or mixes tasks."""
         found = [signature_of(m.learner) for m in self.members if not m.learner.is_upper_bound]
-        known = self.captured and len(found) == len(self.members) and None not in found
-        return tuple(found) if known else ()
+        return tuple(found) if self.captured and len(found) == len(self.members) and None not in found else ()
 
     def _capture(self, feeds: list[Feed], batch: int, key: tuple[Hashable, ...]) -> Capture | None:
-        """The members' steps as a graph, which is kept for other tasks if its signature is known. The one before goes
-        first, with its memory: a stream goes on, and what its steps were like hardly ever comes back."""
-        self.captures.clear()
-        torch.cuda.empty_cache()  # others may be waiting for it
+        """The members' steps as a graph, which is kept for other tasks if its signature is known."""
         for m, feed in zip(self.members, feeds, strict=True):
             feed.seek(batch)
             feed.on_device = self.data[id(m.stream)].task if key else None

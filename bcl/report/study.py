@@ -31,7 +31,7 @@ class Row:
     method: str
     label: str
     curve: str  # the label without its settings: a method's rows are points of one curve
-    found: tuple[Result, ...]  # by seed, all of one version of the code
+    found: tuple[Result, ...]  # by seed, all of one version of the code, or of versions that compute the same
     variant: str = ""  # how it differs from the method's other rows
     index: int = 0  # which of the method's rows
     left_out: tuple[Result, ...] = ()  # runs of other versions of the code

@@ -14,9 +14,7 @@ from bcl.streams import benchmark
 
 
 @pytest.mark.parametrize(("name", "recorded"), [("gem", 5), ("er", 2), ("finetune", 1)])
-def test_a_graph_is_gone_before_the_next_is_recorded(
-    name: str, recorded: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_is_gone_before_the_next_is_recorded(name: str, recorded: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """GEM's steps are others in every task: a graph for each would fill the GPU."""
     made: list[weakref.ref[object]] = []
 
