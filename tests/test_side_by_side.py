@@ -1,0 +1,73 @@
+"""Many commands on one GPU: in order, as far as processes and memory go. Here they learn digits on a CPU."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bcl.cli import main
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "bench" / "side_by_side.py"
+TOOL = runpy.run_path(str(SCRIPT))
+SMALL = "--tasks 2 --samples 20 --device cpu"
+
+
+def test_jobs_are_run_tried_again_and_not_run_twice(tmp_path: Path) -> None:
+    (tmp_path / "grid.yaml").write_text("lr: [0.1]")
+    search = f"tune permuted-digits er --grid {tmp_path}/grid.yaml --tasks 1 --seeds 1 --device cpu --json"
+    jobs = [
+        {"name": "plain", "run": f"run split-digits finetune --seed 0 {SMALL} --out DIR/plain"},
+        {"name": "wrong", "run": "run split-digits nothing --device cpu --out DIR/wrong"},
+        {"name": "tuned", "run": f"{search} --out DIR/tune --save DIR/hyper.yaml"}
+        | {"then": [f"run permuted-digits er {{chosen}} --seed 0 {SMALL} --out DIR/tuned --json"]},
+    ]
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(jobs))
+    words = [sys.executable, str(SCRIPT), str(tmp_path / "jobs.yaml"), str(tmp_path / "out")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=ROOT, check=False)
+    assert done.returncode == 1, done.stderr
+    assert json.loads((tmp_path / "out" / "state.json").read_text()) == {
+        "plain": "done",
+        "wrong": "failed",
+        "tuned": "done",
+    }
+    assert done.stdout.count("wrong: failed") == 2
+    (log,) = [line for line in (tmp_path / "out" / "tuned.log").read_text().splitlines() if line.startswith('{"runs"')]
+    assert json.loads(log)["runs"][0]["config"]["hyper"]["lr"] == 0.1
+    again = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=ROOT, check=False)
+    assert (again.returncode, again.stdout) == (1, "")
+    shown = subprocess.run([*words, "--status"], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    assert shown.stdout.splitlines() == ["plain: done", "wrong: failed", "tuned: done"]
+
+
+def test_what_fits_starts_and_what_waits_for_processes_is_not_overtaken(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    large = {"name": "large", "processes": 2, "memory": 90}
+    jobs = [large, {"name": "second", "memory": 30}, {"name": "third", "memory": 10}, {"name": "wide", "processes": 3}]
+    file.write_text(yaml.safe_dump([*jobs, {"name": "last"}, {"name": "elsewhere", "data": ["nothing"]}]))
+    queue = TOOL["Queue"](file, tmp_path, processes=4, memory=110)
+    started = []
+    while (job := queue.next()) is not None:
+        started.append(job["name"])
+        queue.running[job["name"]] = job
+    assert started == ["large", "third"], "no memory for the second, no processes for the wide one"
+    del queue.running["large"]
+    queue.states["large"] = "done"
+    assert queue.next()["name"] == "second"
+
+
+def test_the_missing_runs_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = TOOL["read"](ROOT / "bench" / "missing.yaml")
+    assert len(jobs) > 10
+    for job in jobs:
+        words = job["run"].split()
+        if words[:2] == ["suite", "run"]:
+            name = words[2] if words[2].startswith("paper") or words[2].startswith("beyond") else str(ROOT / words[2])
+            assert main(["suite", "show", name, "--device", "cpu", "--json"]) == 0
+            assert json.loads(capsys.readouterr().out)
