@@ -67,6 +67,12 @@ def test_texts_say_what_the_files_say() -> None:
     assert f"gives {one} here, four give {four}." in readme
     mini, offline = (found["split-miniimagenet", label] for label in ("bcl-mean", "offline"))
     assert f"one gives {mini}, as much as three epochs offline ({offline}, published 71.15)" in readme
+    (width,) = read_study(ROOT / "results/beyond/width20").groups
+    said = {row.label: REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs)) for row in width.rows if row.runs}
+    assert f"two give {said['bcl-mean, 2 steps']}; the best of the rivals" in readme
+    assert f"MKD (2024), has {said['mkd (repeats=1)']}." in readme
+    rivals = [row for row in width.rows if row.runs and row.method != "bcl-mean"]
+    assert max(rivals, key=lambda row: row.mean()).method == "mkd"
     groups = [*read_study(PAPER / "table1").groups, *read_study(PAPER / "table4").groups]
     labels = ("bcl-dual", "bcl-dual, reservoir")
     rows = {group.name: row for group in groups for row in group.rows if row.label in labels}
