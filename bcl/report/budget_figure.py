@@ -1,4 +1,5 @@
-"""ACC against what it cost: passes per arriving sample, and bytes kept; a curve per method, a point per row."""
+"""ACC against what it cost: passes per arriving sample, and bytes kept. A point per row; a curve per method joins those
+that are worth their passes."""
 
 from __future__ import annotations
 
@@ -35,6 +36,15 @@ def points(group: Group, axis: str) -> dict[str, list[tuple[float, Row]]]:
     return {name: sorted(rows, key=lambda point: point[0]) for name, rows in found.items()}
 
 
+def worth(rows: list[tuple[float, Row]]) -> tuple[list[float], list[float]]:
+    """Cost and ACC of the rows that none of the method's own beats: for less, or for as much with a higher ACC."""
+    found = [(at, row.mean()) for at, row in rows]
+    best = [
+        (at, acc) for at, acc in found if not any((-cost, high) > (-at, acc) and high >= acc for cost, high in found)
+    ]
+    return [at for at, _ in best], [acc for _, acc in best]
+
+
 @figure_style()
 def draw(group: Group, like: Chart | None = None) -> Chart | None:
     """Two panels; None where fewer than two rows say what they cost. Rows are counted as in the figure `like`."""
@@ -57,17 +67,21 @@ def draw(group: Group, like: Chart | None = None) -> Chart | None:
     low, high = (f(axes.get_ylim()[i] for axes in figure.axes) for i, f in ((0, min), (1, max)))
     for axes in figure.axes:
         axes.set_ylim(low, high)
-    firsts = [rows[0][1] for rows in found.values()]
+    firsts = [_first(rows) for rows in found.values()]
     legends.beside(figure, firsts, *figure.axes[0].get_legend_handles_labels())
     figure.set_label(f"Final accuracy against passes and bytes on {group.name}")
     return figure
 
 
+def _first(rows: list[tuple[float, Row]]) -> Row:
+    """The row whose colour all of a method's have, in both panels."""
+    return min((row for _, row in rows), key=lambda row: row.index)
+
+
 def _panel(figure: Chart, axes: Any, group: Group, axis: str) -> None:
     for name, rows in points(group, axis).items():
-        first = rows[0][1]
-        if axis == "passes" and len(rows) > 1:
-            curve = [at for at, _ in rows], [row.mean() for _, row in rows]
+        first = _first(rows)
+        if axis == "passes" and len((curve := worth(rows))[0]) > 1:
             figure.mark(first, *axes.plot(*curve, color=colour(first), linestyle=line_style(first)))
         for at, row in rows:
             acc = row.measure("acc") or {"mean": row.mean(), "std": 0.0}

@@ -49,6 +49,35 @@ def test_each_method_is_a_curve_in_order_of_its_cost(result: Made) -> None:
     assert [at for at, _ in budget_figure.points(group, "stored_bytes")["bcl-mean"]] == [5.0]
 
 
+def test_a_curve_joins_what_is_worth_its_passes(result: Made) -> None:
+    """At 2 and at 8 repeats it is no better than at 1: points beside the curve."""
+    spent = [(1, 0.0), (2, -1.0), (4, 3.0), (8, 2.0), (8, 0.0)]
+    runs = [
+        result("er", 0, shift, config={"hyper": {"repeats": k, "lr": shift}}, passes={"forward": k, "backward": k})
+        for k, shift in spent
+    ]
+    (group,) = from_results(runs).groups
+    assert budget_figure.worth(budget_figure.points(group, "passes")["er"]) == ([1.0, 4.0], [75.0, 78.0])
+    figure = budget_figure.draw(group)
+    assert figure is not None
+    assert [list(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata()) > 1] == [[1.0, 4.0]]
+
+
+def test_a_method_has_one_colour_in_both_panels(result: Made) -> None:
+    """Whatever order its rows have there: the one with fewer passes keeps more."""
+    runs = [
+        result("er", 0, 1.0, config={"hyper": {"repeats": k}}, passes={"forward": k, "backward": k})
+        | {"stored_bytes": {"memory": 2**24 // k, "models": 0}}
+        for k in (1, 4)
+    ]
+    (group,) = from_results(runs).groups
+    figure = budget_figure.draw(group)
+    assert figure is not None
+    passes, stored = ({line.get_color() for line in axes.lines} for axes in figure.axes)
+    assert len(passes) == 1
+    assert stored == passes
+
+
 def test_ticks_have_room(result: Made) -> None:
     (group,) = from_results(spending(result)[2:]).groups
     _, stored = budget_figure.draw(group).axes  # type: ignore[union-attr]
