@@ -35,6 +35,7 @@ from typing import Any
 import yaml
 
 from bcl.data import cache
+from bcl.schedule.mps import shared_gpu
 
 Job = dict[str, Any]
 BCL = (sys.executable, "-m", "bcl")
@@ -169,9 +170,10 @@ if __name__ == "__main__":
     asked.place.mkdir(parents=True, exist_ok=True)
     queue = Queue(asked.jobs, asked.place, asked.processes, asked.memory)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        queue.run()
-    except KeyboardInterrupt:
-        queue.stop()
-        raise SystemExit(130) from None
+    with shared_gpu():  # those that are one process each would take turns otherwise
+        try:
+            queue.run()
+        except KeyboardInterrupt:
+            queue.stop()
+            raise SystemExit(130) from None
     raise SystemExit(int("failed" in queue.states.values()))

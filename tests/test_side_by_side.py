@@ -6,6 +6,8 @@ import json
 import runpy
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,28 @@ def test_jobs_are_run_tried_again_and_not_run_twice(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (1, "")
     shown = subprocess.run([*words, "--status"], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert shown.stdout.splitlines() == ["plain: done", "wrong: failed", "tuned: done"]
+
+
+def test_a_stop_saves_what_is_under_way(tmp_path: Path) -> None:
+    job = {"name": "long", "run": "run permuted-digits bcl-dual --seeds 6 --device cpu --workers 1 --out DIR/long"}
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump([job]))
+    words = [sys.executable, str(SCRIPT), str(tmp_path / "jobs.yaml"), str(tmp_path / "out")]
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
+    log = tmp_path / "out" / "long.log"
+    until(lambda: log.exists() and "steps" in log.read_text())
+    process.terminate()
+    assert process.wait(timeout=60) == 130
+    assert "the same command goes on" in log.read_text()
+    assert not (tmp_path / "out" / "state.json").exists(), "neither done nor failed"
+    assert list((tmp_path / "out" / "long").glob("*/checkpoint.safetensors"))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not begin")
 
 
 def test_what_fits_starts_and_what_waits_for_processes_is_not_overtaken(tmp_path: Path) -> None:
