@@ -4,48 +4,73 @@ python bench/publish.py results/paper/table1 STORE [STORE ...]                ru
 python bench/publish.py results/paper/tuning/split-cub.jsonl FILE [FILE ...]  trials, as `bcl tune --json` prints them
 
 A line of a store's suite, or a method that `bcl run` ran, becomes the line of the archive that has its group and its
-label. Runs that the line had stay in it if they have the same configuration and count beside the store's (see
-bcl/report/grouping.py: latest), as further seeds do; else the store's take their place. Where the archive has no such
-line, it follows the last one of its group. Other lines stay as they are. `--label NAME` gives a store of one line
-another label.
+label; of a suite's lines, the one that has its settings too, and where several have its name, what it sets. Runs that
+the line had stay in it if they have the same configuration and count beside the store's (see bcl/report/grouping.py:
+latest), as further seeds do; else the store's take their place. Where the archive has no such line, it follows the last
+one of its group. Other lines stay as they are. A store may be an archive itself.
+
+`--label NAME` gives a store of one line another label. `--known` takes the lines alone that the archive has, with what
+they set, and leaves others out. `--suite NAME` begins the archive of a suite, where there is none, with its lines and
+without runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bcl.engine.checkpoint import write_atomically
-from bcl.errors import InputError
+from bcl.errors import InputError, UserError
 from bcl.report.grouping import latest
 from bcl.runs.result import ARCHIVE, checksum, find_results, write_archive
+from bcl.runs.store import RunStore
 from bcl.streams import benchmark
-from bcl.studies.plan import HEAD, RECORD, read_record
+from bcl.studies.plan import HEAD, RECORD, Planned, read_record, save_record
+from bcl.studies.suite import load
 
 Line = dict[str, Any]
 
 
-def publish(archive: Path, store: Path, label: str = "") -> int:
+def begin(archive: Path, name: str) -> None:
+    """The record of a suite none of whose runs is there; if it is there, it stays."""
+    suite, record = load(name), read_record(archive)
+    if record is None:
+        store = RunStore(archive)
+        store.prepare()
+        save_record(store, suite, [Planned(line, ()) for line in suite.lines])
+    elif record["suite"] != suite.name:
+        raise InputError(f"{archive} is the archive of {record['suite']}, not of {suite.name}")
+
+
+def publish(archive: Path, store: Path, label: str = "", known: bool = False) -> int:
     """How many runs the archive then has of the store."""
     record, suite = read_record(archive), read_record(store)
     if record is None:
-        raise InputError(f"{archive} has no {RECORD}: it is not the archive of a suite")
-    ours = _sound(store)
+        raise InputError(f"{archive} has no {RECORD}: it is not the archive of a suite; --suite NAME begins one")
+    published, ours = _sound(archive), _sound(store)
     lines = suite["lines"] if suite else _by_method(ours)
     if label and len(lines) != 1:
         raise InputError(f"{store} has {len(lines)} lines; --label names the line of a store that has one")
-    found = {result["id"]: result for result in (*_sound(archive), *ours)}
+    found = {result["id"]: result for result in (*published, *ours)}
+    there = {result["id"] for result in published}
+    for line in record["lines"]:  # the archive of a store that is not complete has the whole plan
+        line["runs"] = [run for run in line["runs"] if run in there]
     taken = 0
     for line in lines:
         done = [run for run in line["runs"] if run in found]
-        if done:
-            _place(record["lines"], {**line, "label": label or line["label"], "runs": done}, found)
+        new = {**line, "label": label or line["label"], "runs": done}
+        same = _same(record["lines"], new, suite is not None, known)
+        if done and (same is not None or not known):
+            _place(record["lines"], new, same, found)
             taken += len(done)
+    if not taken:
+        return 0
     wanted = [found[run] for run in dict.fromkeys(run for line in record["lines"] for run in line["runs"])]
     write_archive(wanted, archive / ARCHIVE)
     content = {key: value for key, value in record.items() if key != "checksum"}
@@ -93,17 +118,24 @@ def _by_method(results: list[Any]) -> list[Line]:
     return list(lines.values())
 
 
-def _place(lines: list[Line], new: Line, found: Mapping[str, Any]) -> None:
-    """Into the line that it is, else after the last one of its group."""
+def _same(lines: Sequence[Line], new: Line, planned: bool, known: bool) -> int | None:
+    """Where the line is that it is. Lines of a plan differ in their settings, as in the memory along an axis; those of
+    `bcl run` do not say theirs. A line that is alone with its name stays it when other values are set for it."""
     named = [i for i, line in enumerate(lines) if (line["group"], line["label"]) == (new["group"], new["label"])]
-    same = [i for i in named if (lines[i].get("set") or {}) == new["set"]] if len(named) > 1 else named
-    if same:
-        before = lines[same[0]]
+    told = [*(["settings"] if planned else []), *(["set"] if known or len(named) > 1 else [])]
+    same = (i for i in named if all((lines[i].get(key) or {}) == (new.get(key) or {}) for key in told))
+    return next(same, None)
+
+
+def _place(lines: list[Line], new: Line, same: int | None, found: Mapping[str, Any]) -> None:
+    """Into the line that it is, else after the last one of its group."""
+    if same is not None:
+        before = lines[same]
         had = [run for run in before["runs"] if run in found and _alike(found[run], found[new["runs"][0]])]
         both = [found[run] for run in dict.fromkeys([*had, *new["runs"]])]
         left_out = {result["id"] for result in latest(both)[1]}
         kept = [result["id"] for result in both if result["id"] not in left_out]
-        lines[same[0]] = {**before, "seeds": max(before["seeds"], new["seeds"]), "runs": kept}
+        lines[same] = {**before, "seeds": max(before["seeds"], new["seeds"]), "runs": kept}
         return
     last = max((i for i, line in enumerate(lines) if line["group"] == new["group"]), default=len(lines) - 1)
     lines.insert(last + 1, new)
@@ -115,14 +147,27 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
-if __name__ == "__main__":
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
     parser.add_argument("stores", type=Path, nargs="+", metavar="store")
     parser.add_argument("--label", default="")
-    asked = parser.parse_args()
-    for one in asked.stores:
-        if asked.archive.suffix == ".jsonl":
-            print(f"{one}: {publish_trials(asked.archive, one)} trials")
-        else:
-            print(f"{one}: {publish(asked.archive, one, asked.label)} runs")
+    parser.add_argument("--known", action="store_true", help="leave out lines that the archive does not have")
+    parser.add_argument("--suite", default="", help="begin its archive, where there is none")
+    asked = parser.parse_args(words)
+    try:
+        if asked.suite:
+            begin(asked.archive, asked.suite)
+        for one in asked.stores:
+            if asked.archive.suffix == ".jsonl":
+                print(f"{one}: {publish_trials(asked.archive, one)} trials")
+            else:
+                print(f"{one}: {publish(asked.archive, one, asked.label, asked.known)} runs")
+    except UserError as error:
+        print(f"publish: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

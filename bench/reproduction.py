@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean
 
 from bcl.report.budget import budget
-from bcl.report.formatting import count, mean_std, number
+from bcl.report.formatting import NOTHING, count, mean_std, number
 from bcl.report.paper import deviation
 from bcl.report.read import read_study
 from bcl.report.statistics import LEVEL, holm, paired_p
@@ -25,8 +25,8 @@ PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
     BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol"),
 }
-
-
+FIGURE = ROOT / "results/paper/figure2"
+CURVES = ("gem", "er", "mer", "bcl-single", "bcl-dual")
 RIVALS = ("finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml")
 PARTS = ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)")
 CLAIMS = (  # of the paper: a table, who is above, and whom
@@ -53,6 +53,11 @@ def cell(row: Row, measure: str) -> str:
     return f"{first} ({number(theirs[0])})" if theirs else first
 
 
+def accuracy(row: Row) -> str:
+    few = "" if len(row.runs) == SEEDS else f" (of {count(len(row.runs), 'seed')})"
+    return mean_std(row.measure("acc"), len(row.runs)) + few
+
+
 def line(row: Row) -> str:
     theirs = row.published.get("acc")
     published = f"{number(theirs[0])} ± {number(deviation(theirs))}" if theirs else "–"
@@ -60,10 +65,8 @@ def line(row: Row) -> str:
         return f"| {row.label} | {published} | not run | | | | | |"
     said = verdict(row.mean(), theirs[0], deviation(theirs)) if theirs else "–"
     worst, seconds = min(row.accuracies.values()), row.mean("seconds")
-    few = "" if len(row.runs) == SEEDS else f" (of {count(len(row.runs), 'seed')})"
-    ours = mean_std(row.measure("acc"), len(row.runs)) + few
     return (
-        f"| {row.label} | {published} | {ours} | {said} | {cell(row, 'fm')} "
+        f"| {row.label} | {published} | {accuracy(row)} | {said} | {cell(row, 'fm')} "
         f"| {cell(row, 'la')} | {number(worst)} | {seconds:.0f} s |"
     )
 
@@ -85,6 +88,23 @@ def table(group: Group) -> str:
     rows = [row for row in group.rows if row.runs or row.published]
     head = "| method | published ACC | our ACC | verdict | FM (published) | LA (published) | worst seed | a run |"
     return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
+
+
+def curves(group: Group) -> str:
+    """A row per curve, and a column per place on the axis where something was run."""
+    cells = {(row.curve, row.at): accuracy(row) for row in group.measured}
+    places = sorted({at for _, at in cells})
+    head = [f"| method | {' | '.join(map(str, places))} |", "|---" * (1 + len(places)) + "|"]
+    rows = [f"| {' | '.join([name, *(cells.get((name, at), NOTHING) for at in places)])} |" for name in CURVES]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def figure(archive: Path) -> dict[str, str]:
+    """Its groups with more than a point each; none while it is not run."""
+    groups = read_study(archive).groups if archive.is_dir() else ()
+    return {
+        f"{archive.name} {group.name}": curves(group) for group in groups if len({row.at for row in group.measured}) > 1
+    }
 
 
 def claim(group: Group, above: str, whom: Sequence[str]) -> list[str]:
@@ -115,7 +135,7 @@ def conclusions() -> str:
 
 def tables(page: Path) -> dict[str, str]:
     """Every group that has runs, by the name of its place in the page."""
-    found = {"conclusions": conclusions()} if page == PAPER else {}
+    found = {"conclusions": conclusions(), **figure(FIGURE)} if page == PAPER else {}
     for name in PAGES[page]:
         for group in read_study(ROOT / "results" / name).groups:
             if group.measured:

@@ -132,6 +132,131 @@ def test_runs_are_put_into_an_archive(tmp_path: Path) -> None:
         publish(archive, second, "both")
 
 
+DIGITS = "benchmark: split-digits, tasks: 2, samples: 20"
+
+
+def digits_store(place: Path, *blocks: str, axis: str = "memory", only: str = "") -> Path:
+    """A store of a suite whose runs have one seed, where a block does not say so; the suite is the file PLACE.yaml."""
+    runs = "".join(f"  - {{{DIGITS}, {block}}}\n" for block in blocks)
+    place.with_suffix(".yaml").write_text(f"axis: '{axis}'\nseeds: 1\nruns:\n{runs}")
+    words = ["suite", "run", str(place.with_suffix(".yaml")), "--device", "cpu", "--out", str(place)]
+    assert main([*words, "--methods", only] if only else words) == 0
+    return place
+
+
+def points(archive: Path) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """Of every line its label and memory: the seed and the memory of its runs."""
+    return {
+        (row.label.partition(" (")[0], row.at): [(run["seed"], run["config"]["memory"]) for run in row.runs]
+        for row in read_study(archive).rows
+    }
+
+
+def test_an_archive_is_put_together_along_an_axis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["main"]
+    archive, table, steps = tmp_path / "archive", tmp_path / "table", "method: bcl-single, set: {inner_steps: 2}"
+    few = digits_store(tmp_path / "few", "memory: 2, method: er", f"memory: 2, {steps}")
+    rest = digits_store(tmp_path / "rest", f"memory: 4, {steps}")
+    blocks = ", ".join(f"{{{DIGITS}, memory: [2, 4], {block}}}" for block in ("method: er", steps))
+    (tmp_path / "figure.yaml").write_text(f"axis: memory\nruns: [{blocks}]")
+    made = digits_store(tmp_path / "made", "memory: 4, methods: [finetune, er, bcl-single]", axis="")
+    main(["report", str(made), "--archive", str(table)])
+    capsys.readouterr()
+    assert publish([str(archive), "--suite", str(tmp_path / "figure.yaml"), str(few)]) == 0
+    assert points(archive) == {
+        ("er", 2): [(0, 2)],
+        ("er", 4): [],
+        ("bcl-single", 2): [(0, 2)],
+        ("bcl-single", 4): [],
+    }
+    assert publish([str(archive), "--known", str(table)]) == 0  # neither finetune nor bcl-single with one step
+    assert publish([str(archive), "--suite", str(tmp_path / "figure.yaml"), str(rest)]) == 0
+    assert capsys.readouterr().out == f"{few}: 2 runs\n{table}: 1 runs\n{rest}: 1 runs\n"
+    assert points(archive) == {
+        ("er", 2): [(0, 2)],
+        ("er", 4): [(0, 4)],
+        ("bcl-single", 2): [(0, 2)],
+        ("bcl-single", 4): [(0, 4)],
+    }
+    results, problems = find_results(archive)
+    assert problems == []
+    assert {run["config"]["hyper"]["inner_steps"] for run in results if run["method"] == "bcl-single"} == {2}
+    assert [line["seeds"] for line in read_record(archive)["lines"]] == [5] * 4
+
+
+def test_lines_of_a_suite_are_told_apart_by_their_settings(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish"]
+    small, large = (digits_store(tmp_path / f"m{size}", f"memory: {size}, method: er") for size in (2, 4))
+    archive = tmp_path / "archive"
+    main(["report", str(small), "--archive", str(archive)])
+    assert publish(archive, large) == 1
+    assert points(archive) == {("er", 2): [(0, 2)], ("er", 4): [(0, 4)]}
+    quick = digits_store(tmp_path / "quick", "memory: 4, method: er, set: {lr: 0.2}")
+    assert publish(archive, quick) == 1  # two have its name: what is set tells it from both
+    assert len(read_record(archive)["lines"]) == 3
+
+
+def test_what_an_archive_knows_has_the_same_values_set(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "bench" / "publish.py"))
+    archive, store = tmp_path / "archive", digits_store(tmp_path / "store", "memory: 2, method: er, set: {lr: 0.2}")
+    (tmp_path / "plain.yaml").write_text(f"axis: memory\nruns: [{{{DIGITS}, memory: 2, method: er}}]")
+    script["begin"](archive, str(tmp_path / "plain.yaml"))
+    assert script["publish"](archive, store, known=True) == 0
+    assert [path.name for path in archive.iterdir()] == ["suite.yaml"]  # an empty archive could not be read
+    assert script["publish"](archive, store) == 1  # the line that is alone with its name has other values now
+    assert points(archive) == {("er", 2): [(0, 2)]}
+    assert len(read_record(archive)["lines"]) == 1
+
+
+def test_runs_that_are_not_there_leave_the_record(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish"]
+    store = digits_store(tmp_path / "store", "memory: 2, methods: [er, finetune]", only="er")
+    other = digits_store(tmp_path / "other", "memory: 4, method: er")
+    archive = tmp_path / "archive"
+    main(["report", str(store), "--archive", str(archive)])
+    assert publish(archive, other) == 1
+    assert [len(line["runs"]) for line in read_record(archive)["lines"]] == [1, 0, 1]
+
+
+def test_a_mistake_in_publishing_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["main"]
+    archive, nothing = str(tmp_path / "archive"), str(tmp_path / "nothing")
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    for file in (first, second):
+        file.write_text(f"runs: [{{{DIGITS}, method: er}}]")
+    for words, said in (
+        ([archive, nothing], "it is not the archive of a suite; --suite NAME begins one"),
+        ([archive, "--suite", "paper/figure3", nothing], "unknown suite 'paper/figure3'; did you mean paper/figure2"),
+        ([archive, "--suite", str(first), nothing], "nothing is not a directory"),
+        ([archive, "--suite", str(second), nothing], "archive is the archive of first, not of second"),
+    ):
+        assert publish(words) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+
+
+def test_a_figure_is_a_table_of_methods_and_memories(tmp_path: Path) -> None:
+    figure = REPRODUCTION["figure"]
+    assert figure(tmp_path / "figure2") == {}  # not run yet
+    blocks = ["memory: 4, method: er, seeds: 5", "memory: 2, method: er, seeds: 2", "memory: 4, method: gem"]
+    store = digits_store(
+        tmp_path / "figure2", *blocks, "memory: 8, method: mer", "memory: 2, method: mer", only="er,gem"
+    )
+    rows = {
+        (row.method, row.at): REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs))
+        for row in read_study(store).rows
+    }
+    assert figure(store) == {
+        "figure2 split-digits": "| method | 2 | 4 |\n|---|---|---|\n"
+        f"| gem | – | {rows['gem', 4]} (of 1 seed) |\n"
+        f"| er | {rows['er', 2]} (of 2 seeds) | {rows['er', 4]} |\n"
+        "| mer | – | – |\n| bcl-single | – | – |\n| bcl-dual | – | – |\n"
+    }
+    assert " ± " in rows["er", 4]
+    assert figure(digits_store(tmp_path / "point", "memory: 2, method: er")) == {}  # a point is no curve
+
+
 def test_trials_are_put_into_what_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish_trials"]
     (tmp_path / "grid.yaml").write_text("lr: [0.1, 0.2]")
