@@ -58,12 +58,12 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
     if label and len(lines) != 1:
         raise InputError(f"{store} has {len(lines)} lines; --label names the line of a store that has one")
     found = {result["id"]: result for result in (*published, *ours)}
-    there = {result["id"] for result in published}
+    there, theirs = ({result["id"] for result in some} for some in (published, ours))
     for line in record["lines"]:  # the archive of a store that is not complete has the whole plan
         line["runs"] = [run for run in line["runs"] if run in there]
     taken = 0
     for line in lines:
-        done = [run for run in line["runs"] if run in found]
+        done = [run for run in line["runs"] if run in theirs]
         new = {**line, "label": label or line["label"], "runs": done}
         same = _same(record["lines"], new, suite is not None, known)
         if done and (same is not None or not known):

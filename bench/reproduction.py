@@ -7,7 +7,7 @@ python bench/reproduction.py --write    puts them into the pages
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
@@ -19,7 +19,9 @@ from bcl.report.statistics import LEVEL, holm, paired_p
 from bcl.report.study import Group, Row
 
 ROOT = Path(__file__).parents[1]
+PRECISION = "tf32"  # of the page's runs, where it does not say another
 SEEDS = 5  # a row with another number says so
+TUNED = "tuned on"  # as many tasks as are learnt: in the label of such a row
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
 PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
@@ -90,9 +92,15 @@ def table(group: Group) -> str:
     return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
 
 
+def point(row: Row) -> str:
+    """Its accuracy, and the precision where it is not the page's."""
+    others = {str(run["config"]["precision"]) for run in row.runs} - {PRECISION}
+    return ", ".join([accuracy(row), *sorted(others)])
+
+
 def curves(group: Group) -> str:
     """A row per curve, and a column per place on the axis where something was run."""
-    cells = {(row.curve, row.at): accuracy(row) for row in group.measured}
+    cells = {(row.curve, row.at): point(row) for row in group.measured}
     places = sorted({at for _, at in cells})
     head = [f"| method | {' | '.join(map(str, places))} |", "|---" * (1 + len(places)) + "|"]
     rows = [f"| {' | '.join([name, *(cells.get((name, at), NOTHING) for at in places)])} |" for name in CURVES]
@@ -107,13 +115,19 @@ def figure(archive: Path) -> dict[str, str]:
     }
 
 
+def rival(rows: Mapping[str, Row], name: str) -> tuple[str, Row | None]:
+    """The row that stands for a method: the one that was tuned on as many tasks as are learnt, where there is one."""
+    tuned = [row for label, row in rows.items() if label.startswith(f"{name}, ") and TUNED in label]
+    return (f"{name}*", tuned[0]) if tuned else (name, rows.get(name))
+
+
 def claim(group: Group, above: str, whom: Sequence[str]) -> list[str]:
     """Whom a row leads, whom it may lead or trail by chance, and whom it trails: with the difference, in points."""
     rows = {row.label: row for row in group.rows if row.runs}
     if above not in rows:
         return []
     leader = rows[above].accuracies
-    others = [(name, rows[name].accuracies) for name in whom if name in rows]
+    others = [(name, row.accuracies) for name, row in (rival(rows, one) for one in whom) if row is not None]
     pairs = [(name, other) for name, other in others if leader.keys() & other.keys()]
     chances = holm([paired_p(leader, other) for _, other in pairs])
     cells: list[list[str]] = [[], [], []]

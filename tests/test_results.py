@@ -249,12 +249,20 @@ def test_a_figure_is_a_table_of_methods_and_memories(tmp_path: Path) -> None:
     }
     assert figure(store) == {
         "figure2 split-digits": "| method | 2 | 4 |\n|---|---|---|\n"
-        f"| gem | – | {rows['gem', 4]} (of 1 seed) |\n"
-        f"| er | {rows['er', 2]} (of 2 seeds) | {rows['er', 4]} |\n"
+        f"| gem | – | {rows['gem', 4]} (of 1 seed), fp32 |\n"
+        f"| er | {rows['er', 2]} (of 2 seeds), fp32 | {rows['er', 4]}, fp32 |\n"
         "| mer | – | – |\n| bcl-single | – | – |\n| bcl-dual | – | – |\n"
     }
     assert " ± " in rows["er", 4]
     assert figure(digits_store(tmp_path / "point", "memory: 2, method: er")) == {}  # a point is no curve
+
+
+def test_who_was_tuned_on_all_tasks_stands_for_a_method() -> None:
+    rival = REPRODUCTION["rival"]
+    rows = {"er": 1, "er, rate 0.03": 2, "er, tuned on seventeen tasks": 3, "mer, tuned": 4, "mer": 5}
+    assert rival(rows, "er") == ("er*", 3)
+    assert rival(rows, "mer") == ("mer", 5)
+    assert rival(rows, "kdr") == ("kdr", None)
 
 
 def test_trials_are_put_into_what_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
