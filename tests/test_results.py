@@ -65,8 +65,9 @@ def test_texts_say_what_the_files_say() -> None:
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     one, four = (found["split-cifar100", label] for label in ("bcl-mean", "bcl-mean, 4 repeats"))
     assert f"gives {one} here, four give {four}." in readme
-    mini, offline = (found["split-miniimagenet", label] for label in ("bcl-mean", "offline"))
-    assert f"one gives {mini}, as much as three epochs offline ({offline}, published 71.15)" in readme
+    names = ("bcl-mean", "offline", "bcl-mean, 4 repeats")
+    one, offline, four = (found["split-miniimagenet", label] for label in names)
+    assert f"one gives {one}, as much as three epochs offline ({offline}, published 71.15); four give {four}." in readme
     (width,) = read_study(ROOT / "results/beyond/width20").groups
     said = {row.label: REPRODUCTION["mean_std"](row.measure("acc"), len(row.runs)) for row in width.rows if row.runs}
     assert f"two give {said['bcl-mean, 2 steps']}; the best of the rivals" in readme
