@@ -13,6 +13,7 @@ published tables. A job:
     data: [cub, resnet18]                                        # names of data sets
     processes: 1                                                 # that it takes (its --workers)
     memory: 6                                                    # of the GPU, in GB
+    after: [cub-er]                                              # names of jobs that must have ended before
 
 `then` in place of or beside `run` is a list of further commands, one after the other. `{chosen}` in them stands for
 `--set` of what `bcl tune ... --json`, the job's first command, has chosen.
@@ -47,7 +48,11 @@ def read(path: Path) -> list[Job]:
     names = [job["name"] for job in jobs]
     if len(set(names)) != len(names):
         raise SystemExit(f"{path}: two jobs have one name")
-    return [{"data": [], "processes": 1, "memory": 4, "run": "", "then": [], **job} for job in jobs]
+    for job in jobs:
+        for before in job.get("after", []):
+            if before not in names:
+                raise SystemExit(f"{path}: {job['name']} comes after {before}, which is no job")
+    return [{"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], **job} for job in jobs]
 
 
 def commands(job: Job, place: Path) -> list[str]:
@@ -99,6 +104,8 @@ class Queue:
         memory = self.memory - sum(job["memory"] for job in self.running.values())
         for job in read(self.file):
             if job["name"] in self.running or job["name"] in self.states or not has_data(job):
+                continue
+            if any(before not in self.states for before in job["after"]):
                 continue
             if job["processes"] > processes and self.running:
                 return None

@@ -86,6 +86,18 @@ def test_what_fits_starts_and_what_waits_for_processes_is_not_overtaken(tmp_path
     assert queue.next()["name"] == "second"
 
 
+def test_a_job_waits_for_those_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(yaml.safe_dump([{"name": "more", "after": ["few"]}, {"name": "few"}]))
+    queue = TOOL["Queue"](file, tmp_path, processes=4, memory=110)
+    assert queue.next()["name"] == "few"
+    queue.states["few"] = "done"
+    assert queue.next()["name"] == "more"
+    file.write_text(yaml.safe_dump([{"name": "more", "after": ["none"]}]))
+    with pytest.raises(SystemExit, match="more comes after none, which is no job"):
+        queue.next()
+
+
 def test_the_missing_runs_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     jobs = TOOL["read"](ROOT / "bench" / "missing.yaml")
     assert len(jobs) > 10
