@@ -81,6 +81,17 @@ def test_texts_say_what_the_files_say() -> None:
         assert f"({rows[name].mean():.2f}, published {rows[name].published['acc'][0]:.2f})" in readme
 
 
+def test_the_readme_says_over_whom_the_lead_holds() -> None:
+    rivals = REPRODUCTION["RIVALS"]
+    above = [
+        {name.partition(" ")[0].strip("*") for name in cells[0].split(", ")}
+        for group in read_study(PAPER / "table1").groups
+        if (cells := REPRODUCTION["claim"](group, "bcl-dual", rivals))
+    ]
+    often = {name: sum(name in found for found in above) for name in rivals}
+    assert often == dict.fromkeys(rivals, 4) | {"icarl": 2, "mer": 1}
+
+
 @pytest.mark.parametrize("trials", sorted((ROOT / "results").glob("*/tuning/*.jsonl")), ids=str)
 def test_every_trial_of_the_tuning_has_all_its_seeds(trials: Path) -> None:
     for line in trials.read_text(encoding="utf-8").splitlines():
