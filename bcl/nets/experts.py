@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
 
+from bcl.nets.modules import BatchNorm2d, Conv2d
+from bcl.ops.layers import conv_norm, depthwise, gate
 from bcl.ops.losses import full_precision
 from bcl.streams import Setting
 
@@ -28,9 +31,15 @@ class Down(nn.Sequential):
     def __init__(self, channels: int, wide: int):
         layers: list[nn.Module] = []
         for stride, out in ((2, channels), (1, wide)):
-            layers += [nn.Conv2d(channels, channels, 3, stride, 1, groups=channels, bias=False)]
-            layers += [nn.Conv2d(channels, out, 1, bias=False), nn.BatchNorm2d(out), nn.ReLU()]
+            layers += [Conv2d(channels, channels, 3, stride, 1, groups=channels, bias=False)]
+            layers += [Conv2d(channels, out, 1, bias=False), BatchNorm2d(out), nn.ReLU()]
         super().__init__(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        layers: list[Any] = list(self)
+        for alone, mixing, norm, _ in (layers[:4], layers[4:]):  # what follows a norm goes with it
+            x = conv_norm(mixing, norm, depthwise(alone, x), activate=True)
+        return x
 
 
 class Attention(nn.Module):
@@ -38,11 +47,11 @@ class Attention(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.layers = nn.Sequential(Down(channels, channels), nn.BatchNorm2d(channels), nn.ReLU())
+        self.layers = nn.Sequential(Down(channels, channels), BatchNorm2d(channels), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = interpolate(self.layers(x), size=x.shape[2:], mode="bilinear", align_corners=False)
-        return x * seen.sigmoid()
+        down, norm, _ = self.layers
+        return gate(x, norm(down(x), activate=True))
 
 
 class Experts(nn.Module):

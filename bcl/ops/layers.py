@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.functional import relu
+from torch.nn.functional import interpolate, relu
 
 from bcl.ops.dispatch import fused
 
@@ -75,6 +75,26 @@ def max_pool(layer: nn.Module, x: Tensor) -> Tensor:
         return pool.max_pool(x)
     out: Tensor = layer(x)
     return out
+
+
+def depthwise(conv: nn.Conv2d, x: Tensor) -> Tensor:
+    """conv(x), where conv may treat every channel by itself."""
+    if _float32(x, conv.weight) and _plain_depthwise(conv):
+        from bcl.ops.triton import depthwise as kernel
+
+        return kernel.depthwise(x, conv.weight, conv.stride[0])
+    out: Tensor = conv(x)
+    return out
+
+
+def gate(x: Tensor, seen: Tensor) -> Tensor:
+    """x times the sigmoid of other maps, which are brought to its sides."""
+    halved = all(side <= 2 * other for side, other in zip(x.shape[2:], seen.shape[2:], strict=True))
+    if halved and _float32(x, seen):
+        from bcl.ops.triton import gate as kernel
+
+        return kernel.gate(x, seen)
+    return x * interpolate(seen, size=x.shape[2:], mode="bilinear", align_corners=False).sigmoid()
 
 
 def stacking_pays(weight: Tensor) -> bool:
@@ -146,6 +166,14 @@ def _plain_conv(conv: nn.Conv2d) -> bool:
     square = all(pair[0] == pair[1] for pair in (conv.kernel_size, conv.stride, conv.padding))
     known = conv.bias is None and conv.dilation == (1, 1) and conv.groups == 1 and conv.padding_mode == "zeros"
     return square and known and not isinstance(conv.padding, str)
+
+
+def _plain_depthwise(conv: nn.Conv2d) -> bool:
+    """3x3 with padding 1 and stride 1 or 2, one filter for each channel, no bias."""
+    shape = conv.kernel_size, conv.padding, conv.dilation, conv.padding_mode
+    alone = conv.groups == conv.in_channels == conv.out_channels and conv.weight.dim() == 4
+    known = shape == ((3, 3), (1, 1), (1, 1), "zeros") and conv.stride in ((1, 1), (2, 2))
+    return alone and known and conv.bias is None
 
 
 def _plain_norm(norm: nn.BatchNorm2d) -> bool:
