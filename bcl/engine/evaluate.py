@@ -76,7 +76,7 @@ def count_first(learner: Learner, tests: TestSets, tasks: int) -> Tensor:
 def count_together(learner: Learner, tests: TestSets, correct: Tensor) -> None:
     """The same into `correct`, in batches that run across tasks: for `Learner.answers_from_state`; capturable."""
     x, y, task = tests.together()
-    size = samples_at_a_time(x.shape[1:])
+    size = samples_at_a_time(x.shape[1:], x.device)
     correct.zero_()
     with evaluating(learner):
         for samples, labels, tasks in zip(x.split(size), y.split(size), task.split(size), strict=True):
@@ -97,7 +97,7 @@ def evaluating(learner: Learner) -> Iterator[None]:
 
 
 def _correct(learner: Learner, x: Tensor, y: Tensor, t: int) -> Tensor:
-    answers = [learner.answer(part, t).argmax(1) for part in x.split(samples_at_a_time(x.shape[1:]))]
+    answers = [learner.answer(part, t).argmax(1) for part in x.split(samples_at_a_time(x.shape[1:], x.device))]
     return (torch.cat(answers) == y).sum()
 
 
@@ -110,6 +110,7 @@ def is_finite(module: nn.Module) -> bool:
     return bool(torch.stack([weight.isfinite().all() for weight in module.parameters()]).all())
 
 
-def samples_at_a_time(shape: Sequence[int]) -> int:
-    """A thousand, fewer of large images."""
-    return max(1, min(1000, 2**22 // math.prod(shape)))
+def samples_at_a_time(shape: Sequence[int], device: torch.device) -> int:
+    """A thousand, fewer of images: on a CPU, as many as its cache has room for."""
+    least, numbers = (4, 2**18) if device.type == "cpu" else (1, 2**22)
+    return max(least, min(1000, numbers // math.prod(shape)))

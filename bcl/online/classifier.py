@@ -147,7 +147,7 @@ class OnlineClassifier(OneByOne):
         """Labels and probabilities, of one state of the learner."""
         with self.learner_.lock:
             samples, labels = self._tensor(x), self.labels_
-            parts = samples.split(samples_at_a_time(samples.shape[1:]))
+            parts = samples.split(samples_at_a_time(samples.shape[1:], samples.device))
             logits = torch.cat([self.learner_.predict(part)[:, labels.order] for part in parts])
             probabilities = torch.softmax(logits.double(), 1).cpu().numpy()
             return labels.classes[probabilities.argmax(1)], probabilities

@@ -168,7 +168,7 @@ def evaluation_bytes(learner: Learner, device: torch.device) -> int:
     if not learner.answers_from_state:
         return 0
     setting = learner.setting
-    x, _ = random_batch(setting, 0, samples_at_a_time(setting.shape), device)
+    x, _ = random_batch(setting, 0, samples_at_a_time(setting.shape, device), device)
     task = torch.zeros(len(x), dtype=torch.int64, device=device)
     with evaluating(learner):
         learner.answer(x, task)  # the first time, convolutions are chosen, which takes more

@@ -122,3 +122,19 @@ def test_gdumb_begins_anew_at_every_task():
         learner.end_task(t)
     assert torch.equal(one.net.fc.weight, other.net.fc.weight)
     assert dataclasses.asdict(GDumbHyper())["optimizer"] == "momentum"
+
+
+def test_gdumb_may_wait_for_the_end_of_the_stream():
+    setting = tiny_setting("mlp", "class")
+    learner, reference = pair("gdumb", NaiveGDumb, GDumbHyper, setting, "mlp", {"epochs": 2, "wait": True})
+    first = {name: weight.clone() for name, weight in learner.net.state_dict().items()}
+    for task in range(setting.tasks):
+        for x, y, _ in (batch for batch in tiny_stream(setting) if batch[2] == task):
+            learner.observe(x, y, task)
+        assert all(torch.equal(weight, first[name]) for name, weight in learner.net.state_dict().items())
+        reference.begun = list(learner.seen)
+        reference.random.state.copy_(learner.random.state)
+        learner.end_task(task)
+    reference.train(stored(learner.memory))
+    same_net(learner, reference)
+    assert torch.equal(reference.random.state, learner.random.state)
