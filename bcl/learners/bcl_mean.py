@@ -8,12 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bcl.learners.base import from_state
+from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
-    Replaying,
     adjusted,
     can_replay,
     check_views,
@@ -24,7 +23,6 @@ from bcl.learners.replay import (
     memory_of,
     mixed_loss,
     refresh_targets,
-    running_mean,
     store_soft_targets,
     view,
 )
@@ -57,7 +55,7 @@ BCLMeanHyper = variant(
 )  # fmt: skip
 
 
-class BCLMean(Replaying):
+class BCLMean(Answering):
     """Bilevel Continual Learning, one turn further: the outer level is a running mean of the inner one.
 
         for k = 1..K:
@@ -98,7 +96,7 @@ class BCLMean(Replaying):
         setting, h = self.setting, self.hyper
         check_views(setting, h.augment)
         self.memory = memory_of(setting, h.memory, {"target": Field((setting.n_classes,), torch.float32)})
-        self.mean = running_mean(self)  # θ; the network itself holds φ
+        self.choose_answers()  # self.mean is θ; the network itself holds φ
         self.optimizer = optimizer_of(self)
         self.shares = shares_of(self)
         self.distilled: Tensor
@@ -146,7 +144,3 @@ class BCLMean(Replaying):
 
     def learns_plainly(self) -> bool:
         return not self.hyper.replay_current
-
-    @from_state
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)

@@ -8,12 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.errors import InputError
-from bcl.learners.base import from_state
+from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import (
     Ingredients,
-    Replaying,
     adjusted,
     check_views,
     descend,
@@ -21,7 +20,6 @@ from bcl.learners.replay import (
     keep,
     memory_of,
     mixed_loss,
-    running_mean,
     view,
 )
 from bcl.learners.retrieval import retrieve
@@ -56,7 +54,7 @@ class ERHyper(Ingredients, Replay):
 ERMIRHyper = variant("ERMIRHyper", ERHyper, replay_batch=10, retrieval="mir")
 
 
-class ER(Replaying):
+class ER(Answering):
     """Experience replay with a ring memory (Chaudhry et al., 2019, "On tiny episodic memories").
 
         B_M <- sample(M of earlier tasks);   θ <- θ - α ∇[ L(θ, B_n) + L(θ, B_M) ];   M <- M ∪ B_n
@@ -66,9 +64,10 @@ class ER(Replaying):
     stream, with as many slots as the rings have together.
 
     With other ingredients it is another method: ER with a reservoir over the whole stream (memory=reservoir
-    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10 augment=randaugment; Zhang
-    et al., 2022), a mean of the weights that answers (mean_decay=0.99), a logit adjusted softmax (weigh=samples
-    joint_forward=true logit_adjustment=1 share_rate=1; Huang et al., 2024).
+    replay_current=true; the same authors), repeated augmented rehearsal (and repeats=10 augment=randaugment
+    replay_batch=10 joint_forward=true answers=nearest; Zhang et al., 2022), a mean of the weights that answers
+    (mean_decay=0.99), a logit adjusted softmax (weigh=samples joint_forward=true logit_adjustment=1 share_rate=1; Huang
+    et al., 2024).
 
     >>> import torch
     >>> from bcl.nets import MLP
@@ -94,7 +93,7 @@ class ER(Replaying):
         if h.retrieval == "mir" and h.replay_current and not self.setting.open:
             raise InputError("retrieval=mir chooses among samples of earlier tasks: replay_current=false")
         self.memory = memory_of(self.setting, h.memory)
-        self.mean = running_mean(self)
+        self.choose_answers()
         self.optimizer = optimizer_of(self)
         self.shares = shares_of(self)
 
@@ -129,10 +128,6 @@ class ER(Replaying):
 
     def learns_plainly(self) -> bool:
         return not self.hyper.replay_current
-
-    @from_state
-    def answer(self, x: Tensor, t: int) -> Tensor:
-        return self.logits(x, t, net=self.mean if self.hyper.answers == "mean" else None)
 
 
 class ERMIR(ER):

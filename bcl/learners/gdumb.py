@@ -49,8 +49,8 @@ class GDumb(Replaying):
     does not depend on how long the task was.
 
     Deviations: the samples of a class are a uniform sample of those that came, not the first ones; the authors train
-    once, when the stream ends (`wait`), and report the best of all epochs, as the test set tells, where this is the last
-    one. Their ResNets have a batch norm over the logits and weights after He et al. (2015).
+    once, when the stream ends (`wait`), and report the best of all epochs, as the test set tells; here the last one
+    counts. Their ResNets have a batch norm over the logits, and begin with weights after He et al. (2015).
     """
 
     Hyper = GDumbHyper

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.errors import InputError
@@ -19,7 +20,7 @@ class NearestMean(Learner):
     """A learner that answers so, of its `memory`. Its `setup` calls this one. Until a visible class has a mean the
     network's own logits are the answer; a class that has none while another does is not answered."""
 
-    scenarios = ("task", "class")
+    scenarios: ClassVar[tuple[str, ...]] = ("task", "class")
     memory: Memory
 
     @classmethod
@@ -32,9 +33,14 @@ class NearestMean(Learner):
             "bcl-dual"
         )
 
+    means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
+
     def setup(self) -> None:
         super().setup()
-        self.means: tuple[Tensor, Tensor] | None = None  # known as long as the learner stays in evaluation mode
+        self.check_features()
+
+    def check_features(self) -> None:
+        """Raise where the network has none."""
         if not callable(getattr(self.net, "features", None)):
             raise InputError(
                 f"{type(self).__name__} compares features: give {type(self.net).__name__} a method features(x) that "
@@ -55,7 +61,7 @@ class NearestMean(Learner):
         assert self.means is not None
         means, known = self.means
         if not (known & self.visible[t]).any():
-            return self.logits(x, t)
+            return self.logits(x, t, net=self.answering())
         return self.mask(torch.where(known, self.nearness(self.unit(x), means), NO_MEAN), t)
 
     def class_means(self) -> tuple[Tensor, Tensor]:
@@ -68,9 +74,14 @@ class NearestMean(Learner):
 
     # What a learner with features of another kind changes:
 
+    def answering(self) -> nn.Module:
+        """The network whose features are compared."""
+        return self.net
+
     def unit(self, x: Tensor) -> Tensor:
-        """The network's features [n, d], scaled to unit length."""
-        parts = [self.net.features(self.scale(part)) for part in x.split(256)]  # type: ignore[operator]
+        """Its features [n, d], scaled to unit length."""
+        features: Callable[[Tensor], Tensor] = self.answering().features  # type: ignore[assignment]
+        parts = [features(self.scale(part)) for part in x.split(256)]
         return normalize(torch.cat(parts).flatten(1).float())
 
     def mean_of(self, member: Tensor, features: Tensor) -> Tensor:

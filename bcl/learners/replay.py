@@ -186,7 +186,12 @@ class Ingredients(Adjustment, Common):
         0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
         low=0, high=0.9999,
     )  # fmt: skip
-    answers: str = hyper("mean", "who answers, where there is a running mean", choices=("mean", "fast"))
+    answers: str = hyper(
+        "mean",
+        "who answers: the running mean, where there is one; the network; or, by the features of the one or the other, "
+        "the nearest mean of stored samples",
+        choices=("mean", "fast", "nearest"),
+    )
 
 
 class RunningMean(FrozenCopy):
