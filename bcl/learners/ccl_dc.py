@@ -50,8 +50,9 @@ class CCLDC(Replaying):
     Deviations: the divergence is over the classes that are visible, in the authors' code over all outputs. The second
     peer begins with weights of its own as far as the network's modules can be begun anew (`reset_parameters`). Of
     RandAugment's operations three are missing (sharpness, autocontrast, equalise), and every sample has its own, where
-    the authors' code draws one set for a batch. Crops go through the network last, not first, which its running
-    batch-norm statistics see.
+    the authors' code draws one set for a batch, and one place to crop. Of a view the current batch and the replayed one
+    go through the network one after the other, in the authors' code all current views and then all replayed ones, which
+    its running batch-norm statistics see.
     """
 
     Hyper = CCLDCHyper
@@ -80,19 +81,19 @@ class CCLDC(Replaying):
         """Of both peers; what one learns from the other has no gradient there."""
         replay, weight = draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
         peers: list[nn.Module] = [self.net, self.peer]
-        seen = self.chain(x, replay)
-        said = [[self.both(net, *views, t, replay) for views in seen] for net in peers]
-        total = Loss(torch.zeros((), device=x.device))
+        chain, crops = self.chain(x, replay), (view(self, x), view(self, replay.x))
+        order = (crops, chain[-1], *chain[:-1])  # in which batch norm's running statistics see them
+        total, said = Loss(torch.zeros((), device=x.device)), []
+        for net in peers:
+            (current, again), hardest, *easier = (self.both(net, *views, t, replay) for views in order)
+            said.append([*easier, hardest])
+            total = total + cross_entropy(mask_to_batch(current, y), y)
+            total = total + weighted(cross_entropy(again, replay.y), weight)
         for own, other in (said, said[::-1]):
             for i, (current, again) in enumerate(own):
                 told, told_again = other[min(i + 1, len(own) - 1)]
                 total = total + self.link(current, told, mask_to_batch(current, y), y)
                 total = total + weighted(self.link(again, told_again, again, replay.y), weight)
-        crops = view(self, x), view(self, replay.x)
-        for net in peers:
-            current, again = self.both(net, *crops, t, replay)
-            total = total + cross_entropy(mask_to_batch(current, y), y)
-            total = total + weighted(cross_entropy(again, replay.y), weight)
         return total
 
     def link(self, logits: Tensor, told: Tensor, competing: Tensor, label: Tensor) -> Loss:

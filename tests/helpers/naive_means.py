@@ -52,20 +52,22 @@ class NaiveCCLDC(NaiveReplay):
         for kind in ("zoom", "operations", "operations") if self.h["augment"] != "none" else ():
             chain.append(tuple(self.viewed(samples, kind) for samples in chain[-1]))
         crops = self.viewed(batch), self.viewed(shown)
-        nets, losses, said = (self.net, self.peer), [], {}
+        nets, losses, said, cropped = (self.net, self.peer), [], {}, {}
         for net in nets:
-            said[net] = [tuple(net.forward(self.inputs(part), True) for part in views) for views in chain]
+            cropped[net] = [net.forward(self.inputs(part), True) for part in crops]
+            said[net] = {}
+            for i in (len(chain) - 1, *range(len(chain) - 1)):  # the hardest first
+                said[net][i] = tuple(net.forward(self.inputs(part), True) for part in chain[i])
         for net, other in (nets, nets[::-1]):
-            loss = 0.0
-            for i, (now, again) in enumerate(said[net]):
+            loss = self.labelled(batch, replay, *cropped[net])
+            for i, (now, again) in said[net].items():
                 harder = said[other][min(i + 1, len(chain) - 1)]
                 loss = loss + self.h["chain_weight"] * self.labelled(batch, replay, now, again)
                 weight = self.h["distill_weight"] * self.h["temperature"] ** 2
                 loss = loss + weight * self.divergence(batch, harder[0], now)
                 if replay:
                     loss = loss + weight * self.divergence(replay, harder[1], again)
-            now, again = (net.forward(self.inputs(part), True) for part in crops)
-            losses.append(loss + self.labelled(batch, replay, now, again))
+            losses.append(loss)
         slopes = [net.gradient(loss) for net, loss in zip(nets, losses, strict=True)]
         for net, slope in zip(nets, slopes, strict=True):
             net.descend(slope, self.h["lr"])
