@@ -51,7 +51,7 @@ def check_depthwise() -> None:
         (2, 4, 1, 1, True),
         (3, 8, 15, 13, True),  # several programs, each of several steps, the last one not full
     ]
-    cases += [(424, 20, 32, 32, True), (300, 512, 4, 4, True)] if DEVICE == "cuda" else []
+    cases += [(384, 64, 32, 32, True), (424, 20, 32, 32, True), (300, 512, 4, 4, True)] if DEVICE == "cuda" else []
     for n, channels, height, width, last in cases:
         for stride in (1, 2):
             conv = nn.Conv2d(channels, channels, 3, stride, 1, groups=channels, bias=False).to(DEVICE)
@@ -80,7 +80,8 @@ def check_gate() -> None:
         ((33, 14), (17, 7)),
     ]
     cases = [(2, channels, large, small) for channels in (3, 20) for large, small in sides]
-    cases += [(424, 20, (32, 32), (16, 16)), (64, 160, (84, 84), (42, 42))] if DEVICE == "cuda" else []
+    if DEVICE == "cuda":
+        cases += [(384, 64, (32, 32), (16, 16)), (424, 20, (32, 32), (16, 16)), (64, 160, (84, 84), (42, 42))]
     for n, channels, large, small in cases:
         x, seen = batch(n, channels, *large), batch(n, channels, *small)
         compare(gate, gated, x, seen)
