@@ -73,8 +73,11 @@ def line(row: Row) -> str:
     )
 
 
-def own_line(row: Row) -> str:
-    measures = " | ".join(cell(row, name) for name in ("acc", "fm", "la"))
+def own_line(row: Row, seeds: int) -> str:
+    """Where a row has fewer seeds than others, or another precision, it says so."""
+    few = f" (of {count(len(row.runs), 'seed')})" if len(row.runs) < seeds else ""
+    acc = ", ".join([cell(row, "acc") + few, *precisions(row)])
+    measures = " | ".join([acc, *(cell(row, name) for name in ("fm", "la"))])
     passes = budget(row)["passes"]
     spent = number(passes["mean"], 1) if passes else "–"
     return f"| {row.label} | {spent} | {measures} | {number(min(row.accuracies.values()))} |"
@@ -84,18 +87,21 @@ def table(group: Group) -> str:
     """Beside the paper's figures, if there are any."""
     if not any(row.published for row in group.rows):
         head = "| method | passes | ACC | FM | LA | worst seed |"
-        return (
-            "\n".join([head, "|---|---:|---|---|---|---:|", *(own_line(row) for row in group.rows if row.runs)]) + "\n"
-        )
-    rows = [row for row in group.rows if row.runs or row.published]
+        seeds = max((len(row.runs) for row in group.rows), default=0)
+        rows = [own_line(row, seeds) for row in group.rows if row.runs]
+        return "\n".join([head, "|---|---:|---|---|---|---:|", *rows]) + "\n"
+    shown = [row for row in group.rows if row.runs or row.published]
     head = "| method | published ACC | our ACC | verdict | FM (published) | LA (published) | worst seed | a run |"
-    return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in rows)]) + "\n"
+    return "\n".join([head, "|---|---|---|---|---|---|---:|---:|", *(line(row) for row in shown)]) + "\n"
+
+
+def precisions(row: Row) -> list[str]:
+    """Those of its runs that are not the page's."""
+    return sorted({str(run["config"]["precision"]) for run in row.runs} - {PRECISION})
 
 
 def point(row: Row) -> str:
-    """Its accuracy, and the precision where it is not the page's."""
-    others = {str(run["config"]["precision"]) for run in row.runs} - {PRECISION}
-    return ", ".join([accuracy(row), *sorted(others)])
+    return ", ".join([accuracy(row), *precisions(row)])
 
 
 def curves(group: Group) -> str:
