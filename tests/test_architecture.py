@@ -175,10 +175,10 @@ def test_a_training_step_passes_the_files_that_the_page_lists() -> None:
         if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
             seen.add(Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix())
 
-    def stop() -> bool:  # asked between two steps: the fifth, of the second task, is looked at
-        step = next(steps)
-        sys.setprofile(look if step == 4 else None)
-        return step == 5
+    def stop() -> bool:  # asked between two steps, and after the third, a task's last: the fifth one is looked at
+        asked = next(steps)
+        sys.setprofile(look if asked == 5 else None)
+        return asked == 6
 
     try:
         with pytest.raises(Interrupted):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from bcl.engine.loop import Member
+from bcl.engine.member import Member
 
 ENTRANCES = ("forward", "features", "stages")  # of a network; the outermost call is a pass
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from bcl.engine.accuracies import Accuracies
 from bcl.engine.evaluate import TestSets
-
-if TYPE_CHECKING:
-    from bcl.engine.loop import Member
+from bcl.engine.member import Member
 
 MOST = 1000  # test samples of a task: enough for a curve, where a large test set would take all the time
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -17,56 +16,15 @@ from bcl.engine.clock import Clock
 from bcl.engine.continual import Continual
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
-from bcl.engine.observing import record_repeats
-from bcl.engine.position import Interrupted, Position
+from bcl.engine.member import Member, check_last_batch
+from bcl.engine.observing import record_repeats, stoppable
+from bcl.engine.position import Interrupted
 from bcl.engine.prequential import Prequential
-from bcl.engine.writer import Write, Writer
+from bcl.engine.writer import Writer
 from bcl.errors import InputError, first_line
-from bcl.learners.base import Learner
-from bcl.nets import why_not_alone
 from bcl.ops.layers import compile_ahead
-from bcl.streams import Stream
 
 AFTER_A_TASK = 5.0  # seconds since the last checkpoint that make another one worth while
-
-
-@dataclass
-class Member:
-    """A learner, its stream, and where it stands in it. `save` keeps both; what it returns is done beside the steps.
-
-    `prequential`: every mini-batch is answered before it is learnt. `evaluate_every`: mini-batches of a task, after
-    which the tasks seen so far are evaluated; 0: never. Neither of the offline bound, which sees samples again.
-    """
-
-    learner: Learner
-    stream: Stream
-    position: Position = field(default_factory=Position)
-    save: Callable[[Position], Write | None] = lambda _: None
-    prequential: bool = False
-    evaluate_every: int = 0
-
-    @property
-    def lengths(self) -> list[int]:
-        """How many samples are learnt in one go: those of every task; jointly, all of them in all epochs."""
-        lengths = [self.stream.train_size(t) for t in range(len(self.stream))]
-        return [sum(lengths) * int(self.learner.hyper.epochs)] if self.learner.is_upper_bound else lengths
-
-    @property
-    def total_steps(self) -> int:
-        return sum(-(-n // self.stream.setting.batch_size) for n in self.lengths)
-
-
-def check_last_batch(member: Member) -> None:
-    """Refuse, before anything is learnt, what would fail at the end of a task: some networks (with a batch norm over
-    nothing but the samples) cannot learn from a single one."""
-    net, setting = member.learner.net, member.stream.setting
-    alone = next((n for n in member.lengths if n % setting.batch_size == 1), None)
-    if alone is not None and (reason := why_not_alone(net, setting.shape, setting.dtype)):
-        remedy = "choose other --samples" if member.learner.is_upper_bound else f"leave it out: --samples {alone - 1}"
-        raise InputError(
-            f"{type(net).__name__} cannot learn from one sample alone ({reason}), which {alone} samples in "
-            f"mini-batches of {setting.batch_size} end with; {remedy}"
-        )
 
 
 class Loop:
@@ -77,7 +35,8 @@ class Loop:
 
     save_every: seconds between checkpoints; after a task AFTER_A_TASK are enough.
     report:     called with (member, steps done, steps in all) a few times per second.
-    stop:       asked before every step; when it answers True all are saved and Interrupted is raised.
+    stop:       asked before every step; when it answers True all are saved and Interrupted is raised; in the midst of
+                what a learner repeats when a task ends, without saving.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
     stop_diverged: end a member at a task boundary once its weights are not finite; the others go on.
 
@@ -133,7 +92,7 @@ class Loop:
 
     def run(self) -> None:
         self._saved = self._reported = time.monotonic()
-        with Writer() as self.writer:
+        with Writer() as self.writer, stoppable([m.learner for m in self.members], self.stop):
             self._run()
             with self.clock.during("saving"):
                 self.writer.wait()
@@ -233,7 +192,8 @@ class Loop:
         if (capture := self.captures.get(key)) is not None:
             for feed in feeds:
                 feed.seek(start)
-        for batch in range(start, max(feed.batches for feed in feeds)):
+        batches = max(feed.batches for feed in feeds)
+        for batch in range(start, batches):
             self._tick(batch)
             if self.prequential:
                 self._test_first(feeds, batch)
@@ -249,6 +209,7 @@ class Loop:
                 m.position.steps += batch < feed.batches
             if self.continual.asked:
                 self._look(feeds, batch + 1)
+        self._tick(batches)
 
     def _look(self, feeds: list[Feed], done: int) -> None:
         if due := self.continual.due(done, [feed.batches for feed in feeds]):
@@ -311,7 +272,7 @@ class Loop:
         self._save_if(min(self.save_every, AFTER_A_TASK))
 
     def _tick(self, batch: int) -> None:
-        """Between two steps: save, report, or stop."""
+        """Between two steps, or the last one and the end of the task: save, report, or stop."""
         for m in self.members:
             m.position.batch = batch
         stopping = self.stop()

@@ -6,16 +6,20 @@ The steps of `observe`, and what a learner repeats when a task ends. `Loop` reco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from bcl.engine.capture import Graph, NotCapturable, places, signature_of
+from bcl.engine.position import Interrupted
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
 Work = Callable[..., Tensor | None]
+Recorder = Callable[..., Tensor | None]  # called with what it depends on, the work, and its tensors
 
 
 class Recording(Graph):
@@ -102,3 +106,22 @@ def record_repeats(*learners: Learner) -> None:
     """Let what learners repeat when a task ends (`Learner.repeat`) be recorded."""
     for learner in learners:
         learner.recorder = Recordings(learner, most=64)
+
+
+@contextmanager
+def stoppable(learners: Sequence[Learner], stop: Callable[[], bool]) -> Iterator[None]:
+    """Within, what learners repeat is asked before every time whether to stop, and raises Interrupted."""
+    recorders = {learner: learner.recorder for learner in learners}
+
+    def between(recorder: Recorder | None, kind: Hashable, work: Work, *inputs: Tensor) -> Tensor | None:
+        if stop():
+            raise Interrupted
+        return work(*inputs) if recorder is None else recorder(kind, work, *inputs)
+
+    for learner, recorder in recorders.items():
+        learner.recorder = partial(between, recorder)
+    try:
+        yield
+    finally:
+        for learner, recorder in recorders.items():
+            learner.recorder = recorder

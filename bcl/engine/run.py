@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from bcl.engine.loop import Loop, Member
+from bcl.engine.loop import Loop
+from bcl.engine.member import Member
 from bcl.engine.position import Evaluation
 from bcl.errors import InputError
 from bcl.learners.base import Learner

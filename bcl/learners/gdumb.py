@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -87,13 +86,13 @@ class GDumb(Replaying):
             self.optimizers = {device: Optimizer([self.net], h.optimizer, h.weight_decay, h.clip)}
         self.optimizers[device].forget()
         for epoch in range(h.epochs):
-            order, rate = self.random.choose(stored, int(stored.sum())), self.rate(epoch)
+            order, rate = self.random.choose(stored, int(stored.sum())), torch.tensor(self.rate(epoch), device=device)
             for slots in order.split(h.train_batch):
                 if len(slots) > 1 or len(order) == 1:  # batch norm knows no batch of one
-                    self.repeat(rate, partial(self.descend_on, rate), slots)
+                    self.repeat("step", self.descend_on, slots, rate)
         return t
 
-    def descend_on(self, rate: float, slots: Tensor) -> None:
+    def descend_on(self, slots: Tensor, rate: Tensor) -> None:
         loss = self.loss(self.memory.get(slots))
         self.optimizers[slots.device].step(self.weights(), gradients(loss, self.weights()), rate)
 

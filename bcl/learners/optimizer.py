@@ -60,8 +60,9 @@ class Optimizer(nn.Module):
         return [self.get_buffer(f"{name}_{i}") for i in places]
 
     @torch.no_grad()
-    def step(self, weights: Sequence[Tensor], direction: Sequence[Tensor], rate: float) -> None:
-        """Clip, decay, follow the rule: the order of torch's optimisers after `clip_grad_norm_`."""
+    def step(self, weights: Sequence[Tensor], direction: Sequence[Tensor], rate: float | Tensor) -> None:
+        """Clip, decay, follow the rule: the order of torch's optimisers after `clip_grad_norm_`. `rate`: a number, or a
+        value on the device."""
         weights = list(weights)
         if self.clip:
             direction = clipped(direction, self.clip)
@@ -69,7 +70,10 @@ class Optimizer(nn.Module):
             torch._foreach_mul_(weights, 1 - rate * self.decay)
         elif self.decay:
             direction = torch._foreach_add(list(direction), weights, alpha=self.decay)
-        sgd_(weights, self.follow(direction), rate)
+        followed = self.follow(direction)
+        if isinstance(rate, Tensor):
+            followed, rate = torch._foreach_mul(list(followed), rate), 1.0
+        sgd_(weights, followed, rate)
 
     def follow(self, direction: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.kind == "momentum":

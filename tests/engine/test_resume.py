@@ -114,6 +114,33 @@ def test_resuming_after_any_step_gives_the_same_end(name: str, net: str, tmp_pat
             assert torch.equal(value, state[key]), key
 
 
+def test_a_stop_in_the_midst_of_the_end_of_a_task(tmp_path: Path) -> None:
+    """What GDumb repeats then is asked whether to stop; the end of the task is begun anew."""
+
+    def fresh() -> Member:
+        stream = benchmark("split-digits").stream(3, scenario="task", tasks=2, samples=60)
+        return Member(method("gdumb")(build("mlp", stream.setting), stream.setting, epochs=4), stream)
+
+    whole, first, second = fresh(), fresh(), fresh()
+    Loop([whole], torch.device("cpu")).run()
+    path, asked = tmp_path / "checkpoint.safetensors", []
+
+    def stop() -> bool:
+        asked.append(first.position.steps)
+        return asked.count(6) == 5  # twice between steps, or after them; then within what is repeated
+
+    first.save = lambda at: save(first.learner, path, at.to_json())
+    with pytest.raises(Interrupted):
+        Loop([first], torch.device("cpu"), stop=stop, save_every=0).run()
+    assert first.position.matrix == []
+    assert first.learner.recorder is None
+    second.position = Position.from_json(load(second.learner, path))
+    assert second.position.steps == 6
+    Loop([second], torch.device("cpu")).run()
+    assert second.position.matrix == whole.position.matrix
+    assert digest(second.learner.state_dict()) == digest(whole.learner.state_dict())
+
+
 def test_members_side_by_side_equal_members_alone() -> None:
     def fresh() -> list[Member]:
         members = []
@@ -152,7 +179,7 @@ def test_a_killed_command_leaves_no_worker_behind(tmp_path: Path) -> None:
     [
         (60.0, 1e9, []),  # nothing that is worth keeping by now
         (60.0, 0.0, [(1, 0), (2, 0)]),  # after each of two tasks
-        (0.0, 1e9, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 0), (1, 1), (1, 2), (2, 0)]),  # before every step as well
+        (0.0, 1e9, [*((0, n) for n in range(4)), (1, 0), *((1, n) for n in range(4)), (2, 0)]),  # between steps as well
     ],
 )
 def test_checkpoints_are_as_rare_as_asked_for(
