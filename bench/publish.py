@@ -67,7 +67,7 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
         new = {**line, "label": label or line["label"], "runs": done}
         same = _same(record["lines"], new, suite is not None, known)
         if done and (same is not None or not known):
-            _place(record["lines"], new, same, found)
+            _place(record["lines"], new, same, found, told=("set",) if suite else ())
             taken += len(done)
     if not taken:
         return 0
@@ -127,15 +127,16 @@ def _same(lines: Sequence[Line], new: Line, planned: bool, known: bool) -> int |
     return next(same, None)
 
 
-def _place(lines: list[Line], new: Line, same: int | None, found: Mapping[str, Any]) -> None:
-    """Into the line that it is, else after the last one of its group."""
+def _place(lines: list[Line], new: Line, same: int | None, found: Mapping[str, Any], told: Sequence[str] = ()) -> None:
+    """Into the line that it is, which then says of `told` what it says, else after the last one of its group."""
     if same is not None:
         before = lines[same]
         had = [run for run in before["runs"] if run in found and _alike(found[run], found[new["runs"][0]])]
         both = [found[run] for run in dict.fromkeys([*had, *new["runs"]])]
         left_out = {result["id"] for result in latest(both)[1]}
         kept = [result["id"] for result in both if result["id"] not in left_out]
-        lines[same] = {**before, "seeds": max(before["seeds"], new["seeds"]), "runs": kept}
+        said = {key: new[key] for key in told}
+        lines[same] = {**before, **said, "seeds": max(before["seeds"], new["seeds"]), "runs": kept}
         return
     last = max((i for i, line in enumerate(lines) if line["group"] == new["group"]), default=len(lines) - 1)
     lines.insert(last + 1, new)
