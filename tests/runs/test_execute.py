@@ -70,7 +70,8 @@ def test_beside_a_diverged_run_the_others_go_on(tmp_path: Path) -> None:
     results = execute_together(configs, store, options)
     assert [len(result["accuracy_matrix"]) for result in results] == [3, 1, 3]
     assert [(done, total) for i, done, total in heard if i == 1][-1] == (12, 12), "it is over for the second"
-    assert [done for i, done, _ in heard if i == 2 and done > 4] == [5, 6, 7, 8, 9, 10, 11, 12], "and not for the third"
+    third = dict.fromkeys(done for i, done, _ in heard if i == 2 and done > 4)  # the end of a task is reported twice
+    assert list(third) == [5, 6, 7, 8, 9, 10, 11, 12], "and not for the third"
     for config, result in zip(configs, results, strict=True):
         alone = compute(config, RunStore(tmp_path / "alone"), RunOptions(stop_diverged=True))
         assert result["weights_sha256"] == alone["weights_sha256"] or result["diverged"]

@@ -64,7 +64,7 @@ def test_a_group_does_without_a_run_that_is_held_and_takes_it_last(tmp_path: Pat
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_ends_the_run_under_way_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
-    config = RunConfig.resolve("permuted-digits", "er", 0, tasks=3)
+    config = RunConfig.resolve("permuted-digits", "bcl-dual", 0)  # long enough to be stopped on any machine
     before = signal.getsignal(number)
 
     def report(_: int, done: int, total: int) -> None:
