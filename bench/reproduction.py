@@ -27,8 +27,7 @@ PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
     BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol"),
 }
-FIGURE = ROOT / "results/paper/figure2"
-CURVES = ("gem", "er", "mer", "bcl-single", "bcl-dual")
+FIGURES = {PAPER: ROOT / "results/paper/figure2", BEYOND: ROOT / "results/beyond/memory"}  # along an axis
 RIVALS = ("finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml")
 PARTS = ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)")
 CLAIMS = (  # of the paper: a table, who is above, and whom
@@ -109,7 +108,8 @@ def curves(group: Group) -> str:
     cells = {(row.curve, row.at): point(row) for row in group.measured}
     places = sorted({at for _, at in cells})
     head = [f"| method | {' | '.join(map(str, places))} |", "|---" * (1 + len(places)) + "|"]
-    rows = [f"| {' | '.join([name, *(cells.get((name, at), NOTHING) for at in places)])} |" for name in CURVES]
+    names = dict.fromkeys(name for name, _ in cells)
+    rows = [f"| {' | '.join([name, *(cells.get((name, at), NOTHING) for at in places)])} |" for name in names]
     return "\n".join([*head, *rows]) + "\n"
 
 
@@ -155,7 +155,7 @@ def conclusions() -> str:
 
 def tables(page: Path) -> dict[str, str]:
     """Every group that has runs, by the name of its place in the page."""
-    found = {"conclusions": conclusions(), **figure(FIGURE)} if page == PAPER else {}
+    found = figure(FIGURES[page]) | ({"conclusions": conclusions()} if page == PAPER else {})
     for name in PAGES[page]:
         for group in read_study(ROOT / "results" / name).groups:
             if group.measured:
