@@ -167,9 +167,9 @@ class Common(Descent):
 
     memory: str = hyper(
         "ring",
-        "what is kept: the latest of each task, a uniform sample of the stream, or one of each class; the last two use "
-        "the slots of all tasks from the start",
-        choices=("ring", "reservoir", "balanced"),
+        "what is kept: the latest of each task; or a uniform sample, of the stream, of each class (balanced) or each "
+        "task (dynamic) that has begun, in the slots of all tasks from the start",
+        choices=("ring", "reservoir", "balanced", "dynamic"),
     )
     repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
     augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
@@ -225,15 +225,15 @@ def running_mean(learner: Learner) -> RunningMean | None:
 
 def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = None) -> Memory:
     """The memory of this kind, with all slots of the setting."""
-    if kind == "balanced":
-        return BalancedMemory(
-            setting.slots, setting.n_classes, setting.shape, getattr(torch, setting.dtype), extra=extra
-        )
+    if kind in ("balanced", "dynamic"):
+        by_task = kind == "dynamic"
+        shares, dtype = setting.tasks if by_task else setting.n_classes, getattr(torch, setting.dtype)
+        return BalancedMemory(setting.slots, shares, setting.shape, dtype, extra=extra, by_task=by_task)
     return episodic_memory(kind, setting, setting.memory, extra)
 
 
 class Replaying(Learner):
-    """A learner with one memory, in which the classes of a task that begins find room. One whose hyper-parameters are
+    """A learner with one memory, in which a task that begins, or its classes, find room. One whose hyper-parameters are
     not `Common` makes its memory in a `setup` of its own."""
 
     memory: Memory
@@ -248,7 +248,7 @@ class Replaying(Learner):
 
     def new_classes(self, t: int) -> None:
         if isinstance(self.memory, BalancedMemory):
-            self.memory.allot(self.setting.classes[t], self.random)
+            self.memory.allot([t] if self.memory.by_task else self.setting.classes[t], self.random)
 
 
 def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:

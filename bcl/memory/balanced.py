@@ -1,4 +1,4 @@
-"""A reservoir per class, all of the same size (after Chrysakis & Moens, 2020)."""
+"""A reservoir per class (after Chrysakis & Moens, 2020) or per task, all of the same size."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class BalancedMemory(Memory):
 
     A stretch is a reservoir, a uniform sample of what has come of its class. When further classes begin, `allot`
     shortens every stretch. So all slots serve whoever has begun, and a class that is frequent displaces no other.
+    `by_task`: the same of tasks; then every class below is a task.
 
     >>> memory, random = BalancedMemory(6, 3, (1,), torch.float32), Random(seed=0)
     >>> for t in range(3):
@@ -34,9 +35,10 @@ class BalancedMemory(Memory):
         dtype: torch.dtype,
         tasks: int = 1,
         extra: Mapping[str, Field] | None = None,
+        by_task: bool = False,
     ):
         super().__init__(slots, shape, dtype, extra)
-        self.slots_per_task = slots // tasks
+        self.slots_per_task, self.by_task = slots // tasks, by_task
         self.place: Tensor  # of each class: how many classes began before it; -1 until it begins
         self.first: Tensor  # the first slot of its stretch
         self.size: Tensor  # the length of its stretch
@@ -68,12 +70,13 @@ class BalancedMemory(Memory):
     def write(self, x: Tensor, y: Tensor, t: int | Tensor, random: Random, **extra: Tensor) -> None:
         """Samples of classes that have begun, into the reservoirs of their classes. A further field that is not given
         becomes zero."""
-        earlier = (y[:, None] == y[None, :]).tril(-1).sum(1)
-        number, size = self.seen[y] + earlier, self.size[y]  # how many samples of its class came before each
+        c = torch.zeros_like(y) + t if self.by_task else y
+        earlier = (c[:, None] == c[None, :]).tril(-1).sum(1)
+        number, size = self.seen[c] + earlier, self.size[c]  # how many samples of its class came before each
         chosen = torch.where(number < size, number, random.integers(len(y)) % (number + 1))
-        slot = torch.where(chosen < size, self.first[y] + chosen, self.slots)
+        slot = torch.where(chosen < size, self.first[c] + chosen, self.slots)
         rows.put_latest(slot, self.fields(), (x, y, t, *(extra.get(name, 0) for name in self.extra)))
-        self.seen.index_add_(0, y, torch.ones_like(y))
+        self.seen.index_add_(0, c, torch.ones_like(y))
 
     def slots_of(self, c: int) -> Tensor:
         """The slots that hold samples of class c, in their order."""

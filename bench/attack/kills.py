@@ -44,7 +44,9 @@ def kills(count: int, seed: int, where: Path) -> Tried:
     draw = generator(seed, "kills")
     (where / "small.yaml").write_text(suite_text(["finetune", "er"], 1))
     runs = [Command(small_run(method, number)) for number, method in enumerate(METHODS)]
-    runs += [Command(small_run("er", 0, "store", "--set", f"memory={kind}")) for kind in ("reservoir", "balanced")]
+    runs += [
+        Command(small_run("er", 0, "store", "--set", f"memory={kind}")) for kind in ("reservoir", "balanced", "dynamic")
+    ]
     suite, crew = Command(small_suite("small.yaml")), Command(small_suite("small.yaml", workers=2))
     done = 0
     while done < count:

@@ -82,7 +82,7 @@ def test_adjusted_logits_prefer_no_class_that_is_frequent(adjustment):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced"])
+@pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced", "dynamic"])
 @pytest.mark.parametrize("current", [True, False], ids=["all tasks", "earlier tasks"])
 def test_er_with_a_running_mean_is_bcl_mean_without_targets(memory, scenario, current):
     shared = {

@@ -155,7 +155,7 @@ def test_what_cannot_be_cropped_is_refused(shape):
         method("bcl-mean")(net, setting, augment="crop")
 
 
-@pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced"])
+@pytest.mark.parametrize("memory", ["reservoir", "ring", "balanced", "dynamic"])
 def test_every_memory_has_the_slots_of_all_tasks(memory):
     setting = tiny_setting("mlp", "class", memory=4)
     learner = method("bcl-mean")(tiny_net("mlp", setting), setting, memory=memory)
@@ -166,3 +166,5 @@ def test_every_memory_has_the_slots_of_all_tasks(memory):
         counts = learner.memory.y[:12][learner.memory.filled()].bincount(minlength=7)
         assert counts.max() <= 2
         assert counts.sum() > 7
+    if memory == "dynamic":
+        assert learner.memory.task[:12].bincount().tolist() == [4, 4, 4]

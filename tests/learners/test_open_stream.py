@@ -19,7 +19,8 @@ NEED_BOUNDARIES = [name for name in LEARNERS if method(name).needs_boundaries]
 FREE = [name for name in LEARNERS if name not in (*NEED_BOUNDARIES, "finetune")]
 
 
-def open_learner(name, columns=4, memory=12, boundaries="none", **hyper):
+def open_learner(name, columns=4, memory=12, boundaries="none", memory_kind="", **hyper):
+    hyper |= {"memory": memory_kind} if memory_kind else {}
     setting = Setting.stream(columns, (5,), memory=memory, boundaries=boundaries, seed=3)
     torch.manual_seed(0)
     return method(name)(TinyMLP((5,), columns), setting, **hyper)
@@ -199,6 +200,17 @@ def test_rings_keep_the_latest_of_each_stretch_when_they_become_shorter():
     assert held.slots_per_task == 4
     for t, latest in ((0, stream[3][0]), (1, stream[5][0]), (2, stream[6][0])):
         assert {tuple(row) for row in held.x[held.slots_of(t)].tolist()} == {tuple(row) for row in latest.tolist()}
+
+
+@pytest.mark.parametrize("name", ["er", "bcl-mean"])
+def test_stretches_share_the_budget_of_a_dynamic_memory(name):
+    learner, shares = open_learner(name, memory=12, memory_kind="dynamic"), []
+    for n, batch in enumerate(batches(9)):
+        learner.observe(*batch)
+        if n % 3 == 2:
+            shares.append(learner.memory.task[:12].bincount().tolist())
+            learner.end_task()
+    assert shares == [[12], [6, 6], [4, 4, 4]]
 
 
 def test_end_task_without_a_task_and_tasks_where_there_are_none_are_refused():

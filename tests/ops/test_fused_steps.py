@@ -26,6 +26,7 @@ CASES = [
     ("bcl-mean", {"repeats": 2}),
     ("bcl-mean", {"memory": "ring"}),
     ("er", {"memory": "balanced", "replay_current": True, "mean_decay": 0.9}),
+    ("er", {"memory": "dynamic"}),
 ]
 
 
