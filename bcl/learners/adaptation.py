@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
-from bcl.learners.base import Learner, from_state
+from bcl.learners.base import from_state
+from bcl.learners.ingredients import Descending
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy, full_precision
 from bcl.streams import Setting
@@ -44,7 +45,7 @@ class Adaptation(nn.Module):
         self.states.clear()
         return super().train(mode)
 
-    def state(self, learner: Learner, t: int, memories: Sequence[RingMemory]) -> dict[str, Tensor] | None:
+    def state(self, learner: Descending, t: int, memories: Sequence[RingMemory]) -> dict[str, Tensor] | None:
         """What the network is for task t; None, its own state, where nothing of the task is stored."""
         if t not in self.states:
             memories = memories[:1] if self.mode == "released" else memories
@@ -55,11 +56,11 @@ class Adaptation(nn.Module):
 
 @torch.enable_grad()
 def fine_tune(
-    learner: Learner, x: Tensor, y: Tensor, t: int, rate: float, steps: int, mode: str = "paper"
+    learner: Descending, x: Tensor, y: Tensor, t: int, rate: float, steps: int, mode: str = "paper"
 ) -> dict[str, Tensor]:
-    """The network's state after `steps` of gradient descent on samples of task t, all of them in every step."""
-    net = learner.net
-    state = {name: v.detach().clone() for name, v in (*net.named_parameters(), *net.named_buffers())}
+    """What the network that answers is after `steps` of gradient descent on samples of task t, all of them in each."""
+    net, from_there = learner.net, learner.answering()
+    state = {name: v.detach().clone() for name, v in (*from_there.named_parameters(), *from_there.named_buffers())}
     weights = [state[name].requires_grad_() for name, p in net.named_parameters() if p.requires_grad]
     net.train(mode == "paper")
     try:
@@ -72,11 +73,12 @@ def fine_tune(
     return {name: v.detach() for name, v in state.items()}
 
 
-class AdaptingLearner(Learner):
+class AdaptingLearner(Descending):
     """A learner with the option `adapt`; `memories` are what it adapts to, the episodic one first. Its `setup` calls
     this one."""
 
     def setup(self) -> None:
+        super().setup()
         if self.hyper.adapt:
             h = self.hyper
             self.adaptation = Adaptation(self.setting, h.adapt_lr, h.adapt_steps, h.adapt_mode)
@@ -99,4 +101,6 @@ class AdaptingLearner(Learner):
 
     @from_state
     def answer(self, x: Tensor, t: Any) -> Tensor:
-        return self.logits(x, t, self.adaptation.state(self, t, self.memories()) if self.hyper.adapt else None)
+        if self.hyper.adapt:
+            return self.logits(x, t, self.adaptation.state(self, t, self.memories()), net=self.answering())
+        return super().answer(x, t)

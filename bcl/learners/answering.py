@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from bcl.errors import InputError
 from bcl.learners.base import from_state
 from bcl.learners.nearest_mean import NearestMean
-from bcl.learners.replay import Replaying, RunningMean, running_mean
+from bcl.learners.replay import Replaying
 
 
 class Answering(NearestMean, Replaying):
     """A replaying learner that answers as its hyper-parameter `answers` says: its running mean, its network, or by
-    their features the nearest mean of stored samples. Its `setup` calls `choose_answers`."""
+    their features the nearest mean of stored samples."""
 
     scenarios = ("task", "domain", "class")
-    mean: RunningMean | None
 
-    def choose_answers(self) -> None:
-        """Begin the running mean, if there is to be one."""
-        self.mean = running_mean(self)
+    def setup(self) -> None:
+        Replaying.setup(self)
         if self.hyper.answers == "nearest":
             self.check_features()
             if self.setting.scenario == "domain":
@@ -29,9 +27,6 @@ class Answering(NearestMean, Replaying):
                     "answers=nearest does not serve domain-incrementally: a class that looks different in every task "
                     "has no one mean to be near to; use answers=mean"
                 )
-
-    def answering(self) -> nn.Module:
-        return self.net if self.mean is None or self.hyper.answers == "fast" else self.mean.net
 
     @property
     def answers_from_state(self) -> bool:

@@ -12,13 +12,15 @@ from bcl.errors import InputError
 from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.hypergradient import hypergradient_step
+from bcl.learners.ingredients import Averaging, Views, view
 from bcl.learners.released import Extensions, ReleasedHabits
 from bcl.learners.replay import (
     can_replay,
     draw_replay,
-    episodic_memory,
     extend_targets,
     keep,
+    make_room,
+    memory_of,
     refresh_targets,
     store_soft_targets,
 )
@@ -47,8 +49,8 @@ class PaperHyper(HyperParameters):
 
 
 @hypers
-class BCLDualHyper(ReleasedHabits, Extensions, PaperHyper):
-    """The paper's, then the options of `released.py`."""
+class BCLDualHyper(ReleasedHabits, Averaging, Views, Extensions, PaperHyper):
+    """The paper's, what every method can be given, and the options of `released.py`."""
 
 
 class BCLDual(AdaptingLearner):
@@ -102,6 +104,7 @@ class BCLDual(AdaptingLearner):
         for _ in range(self.hyper.outer_steps):
             exact = self.hyper.hypergradient == "exact"
             loss = hypergradient_step(self, x, y, t) if exact else self.first_order_step(x, y, t)
+        self.average()
         keep(self, self.episodic, x, y, t)  # its targets are zero until the task is over
         return loss.detach()
 
@@ -120,7 +123,7 @@ class BCLDual(AdaptingLearner):
             carried = direction if h.carry_gradients else ()
         if self.dual:
             samples = self.draw_generalization()
-            ahead = cross_entropy(self.logits(samples.x, samples.task), samples.y)
+            ahead = cross_entropy(self.logits(view(self, samples.x), samples.task), samples.y)
             sgd_(weights, gradients(ahead, weights), h.inner_lr, carried)
         interpolate_(slow, state, h.outer_lr)
         return loss
@@ -131,7 +134,7 @@ class BCLDual(AdaptingLearner):
         self.dual = 0 < slots < setting.memory  # a single slot per task cannot be shared
         targets = {"target": Field((setting.n_classes,), torch.float32)}
         episodic = setting.memory - slots * self.dual
-        self.episodic = episodic_memory(self.hyper.memory, setting, episodic, targets, self.hyper.overflow)
+        self.episodic = memory_of(setting, self.hyper.memory, targets, episodic, self.hyper.overflow)
         if self.dual:
             tasks = 1 if setting.open else setting.tasks  # a stream without tasks has one ring
             self.generalization = RingMemory(tasks, slots, setting.shape, getattr(torch, setting.dtype))
@@ -139,7 +142,7 @@ class BCLDual(AdaptingLearner):
         self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
         super().setup()
         if self.hyper.adapt and self.hyper.memory != "ring":
-            raise InputError("adapt fine-tunes on a task's own slots, which a reservoir does not have: use memory=ring")
+            raise InputError("adapt fine-tunes on a task's own slots, which rings alone have: use memory=ring")
         if self.hyper.hypergradient == "exact" and not self.dual:
             raise InputError(
                 "hypergradient=exact needs a generalization memory: generalization_share above 0, --memory above 1"
@@ -161,10 +164,12 @@ class BCLDual(AdaptingLearner):
         fast: Mapping[str, Tensor] | None = None,
     ) -> Loss:
         """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
+        seen = view(self, x)
         if sampled is None:
-            return cross_entropy(self.logits(x, t, fast), y)
+            return cross_entropy(self.logits(seen, t, fast), y)
         h, (replay, weight) = self.hyper, sampled
-        logits = self.replay_logits(x, t, replay, h.joint_forward, fast)
+        replay = replay._replace(x=view(self, replay.x))
+        logits = self.replay_logits(seen, t, replay, h.joint_forward, fast)
         target = replay.extra["target"] if h.distill_weight else None
         return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction, share=weight)
 
@@ -186,7 +191,11 @@ class BCLDual(AdaptingLearner):
                     store_soft_targets(self, self.episodic, s, self.hyper.temperature, self.hyper.target_mode)
                     self.distilled[s] = True
         super().begin_task(t)
+        self.new_classes(t)
         self.distilled[t] = False
+
+    def new_classes(self, t: int) -> None:
+        make_room(self, self.episodic, t)
 
     def revealed(self, new: Tensor) -> None:
         extend_targets(self.episodic, new, self.hyper.later_classes)

@@ -10,21 +10,17 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.optimizer import optimizer_of
+from bcl.learners.ingredients import view
 from bcl.learners.replay import (
     Ingredients,
     adjusted,
     can_replay,
-    check_views,
-    descend,
     draw,
     extend_targets,
     keep,
-    memory_of,
     mixed_loss,
     refresh_targets,
     store_soft_targets,
-    view,
 )
 from bcl.learners.shares import shares_of
 from bcl.memory import Field
@@ -93,14 +89,13 @@ class BCLMean(Answering):
     family, colour, marker, relative_cost = "bilevel", "#b5179e", "^", 3.0
 
     def setup(self) -> None:
-        setting, h = self.setting, self.hyper
-        check_views(setting, h.augment)
-        self.memory = memory_of(setting, h.memory, {"target": Field((setting.n_classes,), torch.float32)})
-        self.choose_answers()  # self.mean is θ; the network itself holds φ
-        self.optimizer = optimizer_of(self)
+        super().setup()  # self.mean is θ; the network itself holds φ
         self.shares = shares_of(self)
         self.distilled: Tensor
-        self.register_buffer("distilled", torch.zeros(setting.tasks, dtype=torch.bool))
+        self.register_buffer("distilled", torch.zeros(self.setting.tasks, dtype=torch.bool))
+
+    def kept_beside(self) -> dict[str, Field]:
+        return {"target": Field((self.setting.n_classes,), torch.float32)}
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -108,9 +103,7 @@ class BCLMean(Answering):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.inner_loss(x, y, t)
-            descend(self, self.optimizer, loss)
-            if self.mean is not None:
-                self.mean.follow(self.whole_state(), self.hyper.mean_decay)
+            self.update(loss)
         keep(self, self.memory, x, y, t)
         return loss.detach()
 

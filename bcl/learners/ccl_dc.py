@@ -11,8 +11,9 @@ from torch.nn.functional import softmax
 from bcl.learners.base import from_state
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import view
 from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import Common, Replaying, descend, draw_or_repeat, keep, view, weighted
+from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, weighted
 from bcl.memory import Samples
 from bcl.nets import peer_of
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss
@@ -73,7 +74,7 @@ class CCLDC(Replaying):
         trained = [*self.weights(), *(p for p in self.peer.parameters() if p.requires_grad)]
         for _ in range(self.hyper.repeats):
             loss = self.loss(x, y, t)
-            descend(self, self.optimizer, loss, trained)
+            self.update(loss, trained)
         keep(self, self.memory, x, y, t)
         return loss.detach()
 

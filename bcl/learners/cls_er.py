@@ -10,18 +10,8 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import (
-    Common,
-    Replaying,
-    descend,
-    draw_or_repeat,
-    keep,
-    mean_loss,
-    state_of,
-    view,
-    weighted,
-)
+from bcl.learners.ingredients import view
+from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, mean_loss, state_of, weighted
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss
@@ -70,7 +60,6 @@ class CLSER(Replaying):
     def setup(self) -> None:
         super().setup()
         self.plastic, self.stable = (FrozenCopy(self.net, batch_statistics=True) for _ in range(2))
-        self.optimizer = optimizer_of(self)
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 
@@ -81,7 +70,7 @@ class CLSER(Replaying):
         h = self.hyper
         for _ in range(h.repeats):
             loss = self.loss(x, y, t)
-            descend(self, self.optimizer, loss)
+            self.update(loss)
             self.steps += 1
             now_and_then = (self.random.integers(2) % 2**24).float() / 2**24
             self.follow(self.plastic, h.plastic_decay, now_and_then[0] < h.plastic_rate)

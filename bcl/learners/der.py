@@ -7,22 +7,26 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
+from bcl.learners.answering import Answering
+from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import view
+from bcl.learners.replay import Answered, Common, draw_or_repeat, keep, weighted
 from bcl.memory import Field
 from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
-class DERPlusPlusHyper(HyperParameters):
+class Dark(Answered, Common):
     lr: float = hyper(0.1, "learning rate", above=0)
     replay_batch: int = hyper(64, "samples in each of the two draws per step", low=1)
     logit_weight: float = hyper(0.5, "weight of the distance from the stored logits", symbol="α", low=0)
     label_weight: float = hyper(1.0, "weight of the replayed labels", symbol="β", low=0)
 
 
-class DERPlusPlus(Learner):
+DERPlusPlusHyper = variant("DERPlusPlusHyper", Dark, memory="reservoir")
+
+
+class DERPlusPlus(Answering):
     """Dark experience replay ++ (Buzzega et al., 2020): replay what the network answered, and the labels.
 
         (x', z') and (x'', y'') <- two draws from a reservoir M
@@ -45,25 +49,30 @@ class DERPlusPlus(Learner):
     cost = "1 forward and backward on batch + two draws"
     family, colour, marker, relative_cost = "replay", "#7a8ee0", "^", 3.0
 
-    def setup(self) -> None:
-        self.memory = reservoir_memory(self.setting, {"logits": Field((self.setting.n_classes,), torch.float32)})
+    def kept_beside(self) -> dict[str, Field]:
+        return {"logits": Field((self.setting.n_classes,), torch.float32)}
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        for _ in range(self.hyper.repeats):
+            loss, answers = self.loss(x, y, t)
+            self.update(loss)
+        keep(self, self.memory, x, y, t, logits=answers.detach().float())
+        return loss.detach()
+
+    def loss(self, x: Tensor, y: Tensor, t: int) -> tuple[Loss, Tensor]:
+        """And what the network answers to the current batch."""
         h, memory = self.hyper, self.memory
         dark, weight = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         labelled, _ = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
-        answers, now, again = self.of_each(x, dark.x, labelled.x)
+        answers, now, again = self.of_each(*(view(self, part) for part in (x, dark.x, labelled.x)))
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
         held = weighted((distance.sum(1) / visible.sum(1)).mean(), weight)
         replayed = weighted(cross_entropy(self.mask(again, labelled.task), labelled.y), weight)
-        loss: Loss = cross_entropy(self.mask(answers, t), y) + h.logit_weight * held + h.label_weight * replayed
-        self.descend(loss, h.lr)
-        memory.write(x, y, t, self.random, logits=answers.detach().float())
-        return loss.detach()
+        return cross_entropy(self.mask(answers, t), y) + h.logit_weight * held + h.label_weight * replayed, answers
 
     def of_each(self, *batches: Tensor) -> list[Tensor]:
         """What the network says of each batch, before any mask; one forward pass where that is the same."""

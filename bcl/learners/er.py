@@ -10,17 +10,13 @@ from torch import Tensor
 from bcl.errors import InputError
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.optimizer import optimizer_of
+from bcl.learners.ingredients import view
 from bcl.learners.replay import (
     Ingredients,
     adjusted,
-    check_views,
-    descend,
     draw,
     keep,
-    memory_of,
     mixed_loss,
-    view,
 )
 from bcl.learners.retrieval import retrieve
 from bcl.learners.shares import shares_of
@@ -89,12 +85,9 @@ class ER(Answering):
 
     def setup(self) -> None:
         h = self.hyper
-        check_views(self.setting, h.augment)
         if h.retrieval == "mir" and h.replay_current and not self.setting.open:
             raise InputError("retrieval=mir chooses among samples of earlier tasks: replay_current=false")
-        self.memory = memory_of(self.setting, h.memory)
-        self.choose_answers()
-        self.optimizer = optimizer_of(self)
+        super().setup()
         self.shares = shares_of(self)
 
     def step_signature(self) -> Hashable:
@@ -103,9 +96,7 @@ class ER(Answering):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.loss(x, y, t)
-            descend(self, self.optimizer, loss)
-            if self.mean is not None:
-                self.mean.follow(self.whole_state(), self.hyper.mean_decay)
+            self.update(loss)
         keep(self, self.memory, x, y, t)
         return loss.detach()
 

@@ -7,15 +7,16 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import can_replay, draw_or_repeat, keep, reservoir_memory, ring_memory, weighted
-from bcl.memory import Memory, Samples
-from bcl.ops.losses import cross_entropy, mask_logits, mask_tasks
+from bcl.learners.answering import Answering
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import view
+from bcl.learners.replay import Answered, Common, can_replay, draw_earlier, draw_or_repeat, keep, weighted
+from bcl.memory import Samples
+from bcl.ops.losses import Loss, cross_entropy, mask_logits, mask_tasks
 
 
 @hypers
-class ERACEHyper(HyperParameters):
+class ERACEHyper(Answered, Common):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
     current_classes: str = hyper(
@@ -30,7 +31,7 @@ class ERACEHyper(HyperParameters):
     )
 
 
-class ERACE(Learner):
+class ERACE(Answering):
     """ER-ACE (Caccia et al., 2022, "New insights on reducing abrupt representation change").
 
         B_M <- sample(M);   θ <- θ - α ∇[ L(θ, B_n; C_n) + L(θ, B_M; C_seen) ];   M <- M ∪ B_n
@@ -52,34 +53,35 @@ class ERACE(Learner):
     memory_kind = "ring per task"
     cost = "1 forward and backward on batch + replay"
     family, colour, marker, relative_cost = "replay", "#56b4e9", "s", 2.0
-
-    def setup(self) -> None:
-        setting = self.setting
-        self.memory: Memory = reservoir_memory(setting) if setting.open else ring_memory(setting, setting.memory)
+    without_tasks = {"memory": "reservoir"}
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        h = self.hyper
-        if can_replay(self):
-            replay, weight = self.sample(x, y, t)
-            logits = self.replay_logits(x, t, replay, h.joint_forward)
-            current, replayed = logits.split([len(y), len(replay.y)])
-            again = weighted(cross_entropy(replayed, replay.y), weight)
-            loss = cross_entropy(self.mask_current(current, y, t), y) + again
-        else:
-            loss = cross_entropy(self.logits(x, t), y)
-        self.descend(loss, h.lr)
+        for _ in range(self.hyper.repeats):
+            loss = self.loss(x, y, t)
+            self.update(loss)
         keep(self, self.memory, x, y, t)
         return loss.detach()
+
+    def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
+        seen = view(self, x)
+        if not can_replay(self):
+            return cross_entropy(self.logits(seen, t), y)
+        replay, weight = self.sample(x, y, t)
+        replay = replay._replace(x=view(self, replay.x))
+        logits = self.replay_logits(seen, t, replay, self.hyper.joint_forward)
+        current, replayed = logits.split([len(y), len(replay.y)])
+        again = weighted(cross_entropy(replayed, replay.y), weight)
+        return cross_entropy(self.mask_current(current, y, t), y) + again
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
         """B_M, and the weight of its loss, if that is not 1."""
         h = self.hyper
-        if self.setting.open:
+        if self.setting.open or h.replay_current:
             return draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
-        return self.memory.draw(h.replay_batch, self.random, without=-1 if h.replay_current else t), None
+        return draw_earlier(self, self.memory, h.replay_batch, t), None
 
     def learns_plainly(self) -> bool:
         return not self.setting.open

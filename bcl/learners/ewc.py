@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import grad, vmap
 from torch.nn.functional import softmax
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import Averaging, Descending, Steps, view
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy, gradients
-from bcl.ops.updates import sgd_
 
 
 @hypers
-class EWCHyper(HyperParameters):
+class EWCHyper(Averaging, Steps):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     penalty: float = hyper(10.0, "weight of the quadratic penalty; 0 switches it off", symbol="λ", low=0)
     fisher: str = hyper(
@@ -32,7 +31,7 @@ class EWCHyper(HyperParameters):
     )
 
 
-class EWC(Learner):
+class EWC(Descending):
     """Elastic weight consolidation (Kirkpatrick et al., 2017), online.
 
         minimise  L(θ, B_n) + λ/2 Σ_k Σ_i F_k,i (θ_i - θ*_k,i)²                                           (their Eq. 3)
@@ -49,7 +48,7 @@ class EWC(Learner):
     The step on the penalty is implicit by default: θ' = θ - α ∇L(θ, B_n), then θ = argmin of the penalty plus
     |θ - θ'|² / 2α, which is θ' moved by α λ F / (1 + α λ F) of the way to m. The explicit step, θ moved by α λ F of the
     way and then by -α ∇L, diverges where α λ F_i > 2, which a few important weights reach long before λ holds the
-    others. To first order in α both are the same.
+    others. To first order in α both are the same. Another optimiser takes the step on L alone.
 
     Deviation: the paper does not say how a stream that is seen once should estimate F; see above.
     """
@@ -62,6 +61,7 @@ class EWC(Learner):
     family, colour, marker, relative_cost = "regularization", "#8a7300", "s", 3.0
 
     def setup(self) -> None:
+        super().setup()
         setting, parameters = self.setting, list(self.net.parameters())
         self.recent = RingMemory(1, setting.memory, setting.shape, getattr(torch, setting.dtype))
         self.importance = _like(parameters)  # F
@@ -71,20 +71,25 @@ class EWC(Learner):
         return ()
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        h, weights = self.hyper, self.weights()
-        loss = cross_entropy(self.logits(x, t), y)
-        direction = gradients(loss, weights)
-        with torch.no_grad():
-            parts = zip(self.net.parameters(), self.importance, self.anchor, strict=True)
-            importance, anchor = zip(*((f, m) for w, f, m in parts if w.requires_grad), strict=True)
-            share = torch._foreach_mul(importance, h.lr * h.penalty)  # α λ F: of the way to m
-            if h.penalty_step == "explicit":
-                torch._foreach_lerp_([*weights], anchor, share)
-            sgd_(weights, direction, h.lr)
-            if h.penalty_step == "implicit":
-                torch._foreach_lerp_([*weights], anchor, torch._foreach_div(share, torch._foreach_add(share, 1)))
+        for _ in range(self.hyper.repeats):
+            loss = cross_entropy(self.logits(view(self, x), t), y)
+            self.step_on_both(gradients(loss, self.weights()))
+            self.average()
         self.recent.write(x, y, 0)
         return loss.detach()
+
+    @torch.no_grad()
+    def step_on_both(self, direction: Sequence[Tensor]) -> None:
+        """Along the direction of the loss, and towards what the penalty holds the weights to."""
+        h, weights = self.hyper, self.weights()
+        parts = zip(self.net.parameters(), self.importance, self.anchor, strict=True)
+        importance, anchor = zip(*((f, m) for w, f, m in parts if w.requires_grad), strict=True)
+        share = torch._foreach_mul(importance, h.lr * h.penalty)  # α λ F: of the way to m
+        if h.penalty_step == "explicit":
+            torch._foreach_lerp_([*weights], anchor, share)
+        self.move(weights, direction)
+        if h.penalty_step == "implicit":
+            torch._foreach_lerp_([*weights], anchor, torch._foreach_div(share, torch._foreach_add(share, 1)))
 
     @torch.no_grad()
     def end_task(self, t: int | None = None) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from torch import Tensor
 
 from bcl.learners.adaptation import AdaptingLearner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import Averaging, Views, view
 from bcl.learners.replay import ring_memory
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy
@@ -15,7 +16,7 @@ from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
-class FTMLHyper(HyperParameters):
+class FTMLHyper(Averaging, Views):
     inner_lr: float = hyper(0.1, "rate of the SGD steps", symbol="α", above=0)
     outer_lr: float = hyper(0.3, "rate of the interpolation towards where they led", symbol="β", above=0, high=1)
     inner_steps: int = hyper(2, "SGD steps before an interpolation", low=1)
@@ -66,7 +67,7 @@ class FTML(AdaptingLearner):
         memory.write(x, y, t)
         slow = snapshot(state)
         for _ in range(h.inner_steps):
-            loss = cross_entropy(self.logits(x, t), y)
+            loss = cross_entropy(self.logits(view(self, x), t), y)
             self.descend(loss, h.inner_lr)
         interpolate_(slow, state, h.outer_lr)
         for _ in range(h.meta_steps):
@@ -74,8 +75,10 @@ class FTML(AdaptingLearner):
             stored = memory.of_task(self.random.choose(memory.seen > 0, 1))
             for _ in range(h.inner_steps):
                 drawn = memory.draw(h.replay_batch or memory.slots, self.random, among=stored)
-                self.descend(cross_entropy(self.logits(drawn.x, drawn.task), drawn.y), h.inner_lr)
+                seen = view(self, drawn.x)
+                self.descend(cross_entropy(self.logits(seen, drawn.task), drawn.y), h.inner_lr)
             interpolate_(slow, state, h.outer_lr)
+        self.average()
         return loss.detach()
 
     def learns_plainly(self) -> bool:

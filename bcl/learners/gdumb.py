@@ -9,22 +9,21 @@ import torch
 from torch import Tensor
 
 from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import Views, check_views, view
 from bcl.learners.optimizer import Descent, Optimizer
-from bcl.learners.replay import Replaying, check_views, check_width, keep, memory_of, view
+from bcl.learners.replay import Replaying, check_width, keep, memory_of
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
-from bcl.ops.augment import KINDS
 from bcl.ops.losses import Loss, cross_entropy, gradients
 
 
 @hypers
-class Dumb(Descent):
+class Dumb(Views, Descent):
     lr: float = hyper(0.05, "highest learning rate", symbol="α", above=0)
     lowest_lr: float = hyper(0.0005, "lowest learning rate", symbol="α_min", low=0)
     epochs: int = hyper(32, "passes over the memory, each time from the first weights on", low=1)
     train_batch: int = hyper(16, "samples per step", low=1)
     cutmix: float = hyper(0.5, "share of the steps in which images are mixed; others are not", low=0, high=1)
-    augment: str = hyper("none", "random views of the stored images, new at every step", choices=KINDS)
     wait: bool = hyper(False, "learn when the last task of the stream ends, once, and know nothing until then")
 
 
@@ -64,6 +63,7 @@ class GDumb(Replaying):
         self.memory = memory_of(self.setting, "balanced")
         self.first = FrozenCopy(self.net)
         self.optimizers: dict[torch.device, Optimizer] = {}  # in a mapping: between two ends of tasks it is no state
+        self.mean = None
 
     def step_signature(self) -> Hashable:
         return ()

@@ -7,19 +7,19 @@ from collections.abc import Hashable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import Averaging, Descending, Steps, view
 from bcl.learners.replay import ring_memory
 from bcl.nets import stacks
 from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
 from bcl.ops.projections import project_to_cone
-from bcl.ops.updates import flatten, sgd_, unflatten
+from bcl.ops.updates import flatten, unflatten
 
 AT_ONCE = 8  # earlier tasks whose gradients are taken in one pass, where networks can be stacked
 
 
 @hypers
-class GEMHyper(HyperParameters):
+class GEMHyper(Averaging, Steps):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     margin: float = hyper(
         0.5,
@@ -30,7 +30,7 @@ class GEMHyper(HyperParameters):
     ridge: float = hyper(1e-3, "what is added to the diagonal of the Gram matrix", symbol="ε", above=0)
 
 
-class GEM(Learner):
+class GEM(Descending):
     """Gradient Episodic Memory (Lopez-Paz & Ranzato, 2017).
 
         g <- ∇L(θ, B_n);   g_k <- ∇L(θ, M_k) for every earlier task k, over its whole memory
@@ -56,20 +56,22 @@ class GEM(Learner):
     family, colour, marker, relative_cost = "projection", "#009e73", "o", 16.0
 
     def setup(self) -> None:
+        super().setup()
         self.memory = ring_memory(self.setting, self.setting.memory)
 
     def step_signature(self) -> Hashable:
         return self.past
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        weights = self.weights()
-        past = self.past_gradients(weights) if self.past else None
-        loss = cross_entropy(self.logits(x, t), y)
-        direction = gradients(loss, weights)
-        if past is not None:
-            corrected = project_to_cone(flatten(direction), past, self.hyper.margin, self.hyper.ridge)
-            direction = unflatten(corrected, weights)
-        sgd_(weights, direction, self.hyper.lr)
+        h, weights = self.hyper, self.weights()
+        for _ in range(h.repeats):
+            past = self.past_gradients(weights) if self.past else None
+            loss = cross_entropy(self.logits(view(self, x), t), y)
+            direction = gradients(loss, weights)
+            if past is not None:
+                direction = unflatten(project_to_cone(flatten(direction), past, h.margin, h.ridge), weights)
+            self.move(weights, direction)
+            self.average()
         self.memory.write(x, y, t)
         return loss.detach()
 
@@ -93,7 +95,7 @@ class GEM(Learner):
         size = self.memory.slots_per_task
         place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)
         samples = self.memory.get(s * size + place % stored.clamp(min=1))
-        return cross_entropy(self.logits(samples.x, s), samples.y, count=stored)
+        return cross_entropy(self.logits(view(self, samples.x), s), samples.y, count=stored)
 
     def stacked_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor]) -> Tensor:
         """The same of some tasks, added up."""
@@ -101,6 +103,6 @@ class GEM(Learner):
         task = torch.cat([torch.arange(s, s + 1, device=seen.device) for s in tasks])
         place, stored = torch.arange(size, device=seen.device), seen[task].clamp(max=size)[:, None]
         samples = self.memory.get((task[:, None] * size + place % stored.clamp(min=1)).flatten())
-        logits = self.logits(samples.x, task[:, None].expand(-1, size).flatten(), state)
+        logits = self.logits(view(self, samples.x), task[:, None].expand(-1, size).flatten(), state)
         each = cross_entropies(logits, samples.y).view(len(tasks), size)
         return (torch.where(place < stored, each, 0).sum(1) / stored[:, 0].clamp(min=1)).sum()

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import Averaging, Steps, view
 from bcl.learners.nearest_mean import NearestMean
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
@@ -16,7 +17,7 @@ from bcl.ops.losses import full_precision, rows_of
 
 
 @hypers
-class ICaRLHyper(HyperParameters):
+class ICaRLHyper(Averaging, Steps):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "exemplars per step, at most the slots of one task", low=1)
 
@@ -63,15 +64,18 @@ class ICaRL(NearestMean):
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        n, samples, labels = len(y), x, y
-        if self.past:
-            replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t)
-            samples, labels = torch.cat([x, replay.x]), torch.cat([y, replay.y])
-        losses = self.losses(samples, labels, t)
-        loss = losses[:n].mean() + losses[n:].mean() if self.past else losses.mean()
-        self.descend(loss, self.hyper.lr)
+        for _ in range(self.hyper.repeats):
+            loss = self.loss(x, y, t)
+            self.update(loss)
         self.memory.write(x, y, t, self.random)
         return loss.detach()
+
+    def loss(self, x: Tensor, y: Tensor, t: int) -> Tensor:
+        if not self.past:
+            return self.losses(view(self, x), y, t).mean()
+        replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t)
+        losses = self.losses(view(self, torch.cat([x, replay.x])), torch.cat([y, replay.y]), t)
+        return losses[: len(y)].mean() + losses[len(y) :].mean()
 
     def losses(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """Of each sample: the task's classes are to be its label, the earlier ones what they were."""

@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.answering import Answering
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import view
 from bcl.learners.old_heads import old_heads_loss
-from bcl.learners.replay import ring_memory, store_soft_targets
+from bcl.learners.replay import Answered, Common, draw_earlier, keep, store_soft_targets
 from bcl.memory import Field
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 
 
 @hypers
-class KDRHyper(HyperParameters):
+class KDRHyper(Answered, Common):
     lr: float = hyper(0.05, "learning rate of the network", symbol="α", above=0)
     expert_lr: float = hyper(0.0, "learning rate of the expert; 0: that of the network", symbol="α_e", low=0)
     expert_steps: int = hyper(3, "SGD steps of the expert per batch", symbol="n_e", low=1)
@@ -40,7 +41,7 @@ class KDRHyper(HyperParameters):
     )
 
 
-class KDR(Learner):
+class KDR(Answering):
     """Progressive distillation and retrospection (Hou et al., 2018), online.
 
     From the second task on, an expert e learns the new task, and the network learns from it instead of from labels:
@@ -75,11 +76,13 @@ class KDR(Learner):
     family, colour, marker, relative_cost = "regularization", "#a84a7f", "^", 5.0
 
     def setup(self) -> None:
-        targets = {"target": Field((self.setting.n_classes,), torch.float32)}
-        self.memory = ring_memory(self.setting, self.setting.memory, targets)
+        super().setup()
         self.expert = deepcopy(self.net)
         by_batch = self.hyper.old_mode == "train"
         self.old = FrozenCopy(self.net, batch_statistics=by_batch) if self.hyper.keep_on_new or by_batch else None
+
+    def kept_beside(self) -> dict[str, Field]:
+        return {"target": Field((self.setting.n_classes,), torch.float32)}
 
     def begin_task(self, t: int) -> None:
         """The network as it is now becomes the expert's start, and its answers what is to be preserved."""
@@ -94,14 +97,18 @@ class KDR(Learner):
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        loss = self.loss(x, y, t) if self.past else cross_entropy(self.logits(x, t), y)
-        self.descend(loss, self.hyper.lr)
-        self.memory.write(x, y, t)  # no target yet
+        for _ in range(self.hyper.repeats):
+            loss = self.loss(view(self, x), y, t)
+            self.update(loss)
+        keep(self, self.memory, x, y, t)  # no target yet
         return loss.detach()
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
+        if not self.past:
+            return cross_entropy(self.logits(x, t), y)
         h = self.hyper
-        replay = self.memory.draw(h.replay_batch, self.random, without=t)
+        replay = draw_earlier(self, self.memory, h.replay_batch, t)
+        replay = replay._replace(x=view(self, replay.x))
         taught = self.teach(x, y, t)
         raw = self.raw_replay_logits(x, replay, h.joint_forward)
         current, replayed = self.mask(raw, t, replay.task).split([len(y), len(replay.y)])

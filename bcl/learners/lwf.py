@@ -6,15 +6,15 @@ from collections.abc import Hashable
 
 from torch import Tensor
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.hyper import hyper, hypers
+from bcl.learners.ingredients import Averaging, Descending, Steps, view
 from bcl.learners.old_heads import old_heads_loss
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import cross_entropy
 
 
 @hypers
-class LwFHyper(HyperParameters):
+class LwFHyper(Averaging, Steps):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     distill_weight: float = hyper(1.0, "weight of the old tasks' distillation; 0 switches it off", symbol="λ_o", low=0)
     temperature: float = hyper(2.0, "softmax temperature of the distillation", symbol="T", above=0)
@@ -25,7 +25,7 @@ class LwFHyper(HyperParameters):
     )
 
 
-class LwF(Learner):
+class LwF(Descending):
     """Learning without Forgetting (Li & Hoiem, 2017), online: no samples are kept, the old network is.
 
         θ <- θ - α ∇[ L(θ, B_n) + λ_o Σ_k H(softmax(z_k^old / T), softmax(z_k / T)) ]   on the current batch B_n alone
@@ -49,19 +49,22 @@ class LwF(Learner):
     family, colour, marker, relative_cost = "regularization", "#aab41f", "o", 2.0
 
     def setup(self) -> None:
+        super().setup()
         self.old = FrozenCopy(self.net, batch_statistics=self.hyper.old_mode == "train")
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
-        h, x = self.hyper, self.scale(x)
-        logits = self.raw_logits(x)
-        loss = cross_entropy(self.mask(logits, t), y)
-        if self.past and h.distill_weight:
-            old = self.raw_logits(x, net=self.old)
-            loss = loss + h.distill_weight * old_heads_loss(self, logits, old, h.temperature)
-        self.descend(loss, h.lr)
+        h = self.hyper
+        for _ in range(h.repeats):
+            seen = self.scale(view(self, x))
+            logits = self.raw_logits(seen)
+            loss = cross_entropy(self.mask(logits, t), y)
+            if self.past and h.distill_weight:
+                old = self.raw_logits(seen, net=self.old)
+                loss = loss + h.distill_weight * old_heads_loss(self, logits, old, h.temperature)
+            self.update(loss)
         return loss.detach()
 
     def end_task(self, t: int | None = None) -> int:

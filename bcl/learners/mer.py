@@ -6,15 +6,16 @@ from collections.abc import Hashable
 
 from torch import Tensor
 
-from bcl.learners.base import Learner
-from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.replay import draw_or_repeat, reservoir_memory, weighted
+from bcl.learners.answering import Answering
+from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import Views, view
+from bcl.learners.replay import Answered, Stored, draw_or_repeat, keep, weighted
 from bcl.ops.losses import cross_entropy
 from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
-class MERHyper(HyperParameters):
+class MetaReplay(Answered, Stored, Views):
     lr: float = hyper(0.1, "rate of every SGD step", symbol="α", above=0)
     within_lr: float = hyper(0.3, "rate of the interpolation within a batch", symbol="β", above=0, high=1)
     across_lr: float = hyper(1.0, "rate of the interpolation across batches", symbol="γ", above=0, high=1)
@@ -25,7 +26,10 @@ class MERHyper(HyperParameters):
     replay_batch: int = hyper(10, "samples in a replayed mini-batch", low=1)
 
 
-class MER(Learner):
+MERHyper = variant("MERHyper", MetaReplay, memory="reservoir")
+
+
+class MER(Answering):
     """Meta-experience replay (Riemer et al., 2019, Algorithm 1), with mini-batches in place of single samples.
 
         θ_0 <- θ
@@ -52,9 +56,6 @@ class MER(Learner):
     cost = "s x (1 on the batch, k - 1 on a replayed one)"
     family, colour, marker, relative_cost = "meta-learning", "#6a3d9a", "o", 9.0
 
-    def setup(self) -> None:
-        self.memory = reservoir_memory(self.setting)
-
     def step_signature(self) -> Hashable:
         return bool(self.past)
 
@@ -63,13 +64,14 @@ class MER(Learner):
         first = snapshot(state)
         for _ in range(h.batches):
             slow = snapshot(state)
-            loss = cross_entropy(self.logits(x, t), y)
+            loss = cross_entropy(self.logits(view(self, x), t), y)
             self.descend(loss, h.lr)
             for _ in range(h.replays):
                 replay, weight = draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
-                again = cross_entropy(self.logits(replay.x, replay.task), replay.y)
+                again = cross_entropy(self.logits(view(self, replay.x), replay.task), replay.y)
                 self.descend(weighted(again, weight), h.lr)
             interpolate_(slow, state, h.within_lr)
         interpolate_(first, state, h.across_lr)
-        self.memory.write(x, y, t, self.random)
+        self.average()
+        keep(self, self.memory, x, y, t)
         return loss.detach()

@@ -10,17 +10,8 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import (
-    Common,
-    Replaying,
-    descend,
-    draw_or_repeat,
-    keep,
-    mean_loss,
-    state_of,
-    view,
-)
+from bcl.learners.ingredients import view
+from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, mean_loss, state_of
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss, distillation_loss
 from bcl.ops.updates import interpolate_, whole_state
@@ -72,7 +63,6 @@ class MKD(Replaying):
     def setup(self) -> None:
         super().setup()
         self.teacher = FrozenCopy(self.net, batch_statistics=True)
-        self.optimizer = optimizer_of(self)
 
     def step_signature(self) -> Hashable:
         return bool(self.past)
@@ -80,7 +70,7 @@ class MKD(Replaying):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.loss(x, y, t)
-            descend(self, self.optimizer, loss)
+            self.update(loss)
             interpolate_(self.whole_state(), whole_state(self.teacher.net), 1 - self.hyper.teacher_rate)
         keep(self, self.memory, x, y, t)
         return loss.detach()
@@ -101,9 +91,9 @@ class MKD(Replaying):
 
     @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
-        return self.logits(x, t, self.answering())
+        return self.logits(x, t, self.state_that_answers())
 
-    def answering(self) -> dict[str, Tensor]:
+    def state_that_answers(self) -> dict[str, Tensor]:
         """Parameters and statistics of the network that answers."""
         if self.hyper.answers == "teacher":
             return state_of(self.teacher.net)

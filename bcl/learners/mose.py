@@ -9,17 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import view
 from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import (
-    Common,
-    Replaying,
-    check_width,
-    descend,
-    draw_earlier,
-    keep,
-    view,
-)
+from bcl.learners.replay import Common, Replaying, check_width, draw_earlier, keep
 from bcl.memory import Samples
 from bcl.nets import Experts, stages_of
 from bcl.ops.contrastive import supervised_contrastive_loss
@@ -91,7 +84,7 @@ class MOSE(NearestMean, Replaying):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
             loss = self.loss(x, y, t)
-            descend(self, self.optimizer, loss, self.trained())
+            self.update(loss, self.trained())
         keep(self, self.memory, x, y, t)
         return loss.detach()
 

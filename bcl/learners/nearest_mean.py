@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from bcl.errors import InputError
-from bcl.learners.base import Learner
+from bcl.learners.ingredients import Descending
 from bcl.memory import Memory
 
 NO_MEAN = -5.0  # lower than minus any squared distance of two unit vectors, 0 to 4
 
 
-class NearestMean(Learner):
+class NearestMean(Descending):
     """A learner that answers so, of its `memory`. Its `setup` calls this one. Until a visible class has a mean the
     network's own logits are the answer; a class that has none while another does is not answered."""
 
@@ -74,12 +74,8 @@ class NearestMean(Learner):
 
     # What a learner with features of another kind changes:
 
-    def answering(self) -> nn.Module:
-        """The network whose features are compared."""
-        return self.net
-
     def unit(self, x: Tensor) -> Tensor:
-        """Its features [n, d], scaled to unit length."""
+        """Features [n, d] of the network that answers, scaled to unit length."""
         features: Callable[[Tensor], Tensor] = self.answering().features  # type: ignore[assignment]
         parts = [features(self.scale(part)) for part in x.split(256)]
         return normalize(torch.cat(parts).flatten(1).float())

@@ -89,8 +89,8 @@ class Optimizer(nn.Module):
 
 def optimizer_of(learner: Learner, *further: nn.Module) -> Optimizer | None:
     """What the hyper-parameters ask for, over the network and further modules; None for plain SGD, which remembers
-    nothing."""
+    nothing, and where they do not ask."""
     h = learner.hyper
-    if h.optimizer == "sgd" and not h.weight_decay and not h.clip:
+    if not isinstance(h, Descent) or (h.optimizer == "sgd" and not h.weight_decay and not h.clip):
         return None
     return Optimizer([learner.net, *further], h.optimizer, h.weight_decay, h.clip)

@@ -8,7 +8,7 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 @hypers
 class Extensions(HyperParameters):
     """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, targets that know later classes,
-    the exact outer gradient (Eq. 4), adaptation at test time; see `retrieval.py`, `replay.episodic_memory`,
+    the exact outer gradient (Eq. 4), adaptation at test time; see `retrieval.py`, `replay.memory_of`,
     `replay.extend_targets`, `hypergradient.py` and `adaptation.py`."""
 
     retrieval: str = hyper(
@@ -20,8 +20,9 @@ class Extensions(HyperParameters):
     )
     memory: str = hyper(
         "ring",
-        "the episodic memory: the latest of each task, or a uniform sample of the stream",
-        choices=("ring", "reservoir"),
+        "the episodic memory: the latest of each task; or a uniform sample, of the stream, of each class (balanced) or "
+        "each task (dynamic) that has begun, in the slots of all tasks from the start",
+        choices=("ring", "reservoir", "balanced", "dynamic"),
     )
     later_classes: float = hyper(
         1.0, "probability, in a stored target, of a class that came later: so much of its least probable class's", low=0

@@ -1,9 +1,9 @@
-"""What replaying learners share: memories for a setting, and what is drawn from them; and the ingredients of a method:
-replay of the current task, repeated steps, random views, a running mean of the weights, each said once."""
+"""What replaying learners share: memories for a setting, what is drawn from them, and losses of that; and the
+ingredients of a method that replays. Those of every method are in `ingredients.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -11,15 +11,12 @@ from torch.nn.functional import softmax
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner
-from bcl.learners.hyper import hyper, hypers
-from bcl.learners.optimizer import Descent, Optimizer
+from bcl.learners.hyper import HyperParameters, hyper, hypers
+from bcl.learners.ingredients import Averaging, Descending, Steps
 from bcl.learners.shares import Adjustment, ClassShares
 from bcl.memory import BalancedMemory, Field, Memory, ReservoirMemory, RingMemory, Samples
-from bcl.nets import FrozenCopy
-from bcl.ops.augment import DRAWS, KINDS, augment
 from bcl.ops.dispatch import can_look
-from bcl.ops.losses import ONE, Loss, cross_entropy, distillation_loss, gradients, replay_loss
-from bcl.ops.updates import interpolate_, whole_state
+from bcl.ops.losses import ONE, Loss, cross_entropy, distillation_loss, replay_loss
 from bcl.streams import Setting
 
 
@@ -44,21 +41,37 @@ def reservoir_memory(
     return ReservoirMemory(total, setting.shape, getattr(torch, setting.dtype), extra, as_needed=setting.open)
 
 
-def episodic_memory(
-    kind: str, setting: Setting, slots: int, extra: Mapping[str, Field] | None = None, overflow: str = "wrap"
+def memory_of(
+    setting: Setting,
+    kind: str,
+    extra: Mapping[str, Field] | None = None,
+    slots: int | None = None,
+    overflow: str = "wrap",
 ) -> Memory:
-    """The memory that the hyper-parameter `memory` names, of `slots` for every task; `overflow` is a ring's."""
+    """The memory that the hyper-parameter `memory` names, of `slots` for every task, by default all that a task has;
+    `overflow` is a ring's."""
+    slots = setting.memory if slots is None else slots
+    if kind == "ring":
+        return ring_memory(setting, slots, extra, overflow)
     if kind == "reservoir":
         return reservoir_memory(setting, extra, slots)
-    return ring_memory(setting, slots, extra, overflow)
+    total, by_task = slots if setting.open else slots * setting.tasks, kind == "dynamic"
+    shares, dtype = setting.tasks if by_task else setting.n_classes, getattr(torch, setting.dtype)
+    return BalancedMemory(total, shares, setting.shape, dtype, extra=extra, by_task=by_task)
 
 
-def keep(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> None:
-    """Write a batch of task t; what is kept beside its samples is zero for now."""
+def make_room(learner: Learner, memory: Memory, t: int) -> None:
+    """Task t begins, or classes that are new to it: where slots are shared, it gets its share."""
+    if isinstance(memory, BalancedMemory):
+        memory.allot([t] if memory.by_task else learner.setting.classes[t], learner.random)
+
+
+def keep(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int, **extra: Tensor) -> None:
+    """Write a batch of task t; what is kept beside its samples and not given is zero for now."""
     if isinstance(memory, RingMemory):
-        memory.write(x, y, t)
+        memory.write(x, y, t, **extra)
     elif isinstance(memory, ReservoirMemory | BalancedMemory):
-        memory.write(x, y, t, learner.random)
+        memory.write(x, y, t, learner.random, **extra)
 
 
 def draw_earlier(learner: Learner, memory: Memory, k: int, t: int, tasks: int = 1) -> Samples:
@@ -158,34 +171,25 @@ def extend_targets(memory: Memory, new: Tensor, share: float) -> None:
     target.copy_(torch.where(told & new, each, target) / (1 + each * new.sum()))  # by 1 where there is nothing new
 
 
-SMALLEST = 16  # the side of an image that can be cropped
-
-
 @hypers
-class Common(Descent):
-    """What every replaying method can be given."""
-
+class Stored(HyperParameters):
     memory: str = hyper(
         "ring",
         "what is kept: the latest of each task; or a uniform sample, of the stream, of each class (balanced) or each "
         "task (dynamic) that has begun, in the slots of all tasks from the start",
         choices=("ring", "reservoir", "balanced", "dynamic"),
     )
-    repeats: int = hyper(1, "SGD steps per arriving batch, each with a new draw", symbol="K", low=1)
-    augment: str = hyper("none", "random views of current and replayed images, new at every step", choices=KINDS)
 
 
 @hypers
-class Ingredients(Adjustment, Common):
-    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
-    weigh: str = hyper(
-        "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
-        choices=("batches", "samples"),
-    )  # fmt: skip
-    mean_decay: float = hyper(
-        0.0, "share of the running mean of the whole state that stays in an SGD step; 0: no such mean", symbol="γ",
-        low=0, high=0.9999,
-    )  # fmt: skip
+class Common(Stored, Steps):
+    """What a replaying method can be given whose answers are its own."""
+
+
+@hypers
+class Answered(Averaging):
+    """Who answers, of a method that replays."""
+
     answers: str = hyper(
         "mean",
         "who answers: the running mean, where there is one; the network; or, by the features of the one or the other, "
@@ -194,22 +198,15 @@ class Ingredients(Adjustment, Common):
     )
 
 
-class RunningMean(FrozenCopy):
-    """The exponential mean of what a network has been: weights and statistics.
+@hypers
+class Ingredients(Adjustment, Answered, Common):
+    """What plain replay can be given."""
 
-    It begins with weights that know nothing, and forgets them quickly: at its nth step the share that stays is at most
-    n / (n + 9), so that it reaches back over a tenth of a short stream, and as far as `decay` says in a long one.
-    """
-
-    def __init__(self, net: nn.Module, batch_statistics: bool = False):
-        super().__init__(net, batch_statistics)
-        self.steps: Tensor
-        self.register_buffer("steps", torch.zeros(()))
-
-    def follow(self, state: list[Tensor], decay: float) -> None:
-        """mean <- γ_n mean + (1 - γ_n) state,   γ_n = min(decay, n / (n + 9))"""
-        self.steps += 1
-        interpolate_(state, whole_state(self.net), (self.steps / (self.steps + 9)).clamp(max=decay))
+    replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")
+    weigh: str = hyper(
+        "batches", "what weighs the same in the loss: the current and the replayed batch, or every sample of both",
+        choices=("batches", "samples"),
+    )  # fmt: skip
 
 
 def state_of(net: nn.Module) -> dict[str, Tensor]:
@@ -218,37 +215,26 @@ def state_of(net: nn.Module) -> dict[str, Tensor]:
     return {**dict(net.named_parameters()), **dict(net.named_buffers())}
 
 
-def running_mean(learner: Learner) -> RunningMean | None:
-    """A mean that begins with the network as it is, where one is asked for."""
-    return RunningMean(learner.net) if learner.hyper.mean_decay else None
-
-
-def memory_of(setting: Setting, kind: str, extra: Mapping[str, Field] | None = None) -> Memory:
-    """The memory of this kind, with all slots of the setting."""
-    if kind in ("balanced", "dynamic"):
-        by_task = kind == "dynamic"
-        shares, dtype = setting.tasks if by_task else setting.n_classes, getattr(torch, setting.dtype)
-        return BalancedMemory(setting.slots, shares, setting.shape, dtype, extra=extra, by_task=by_task)
-    return episodic_memory(kind, setting, setting.memory, extra)
-
-
-class Replaying(Learner):
+class Replaying(Descending):
     """A learner with one memory, in which a task that begins, or its classes, find room. One whose hyper-parameters are
-    not `Common` makes its memory in a `setup` of its own."""
+    not `Stored` makes its memory in a `setup` of its own."""
 
     memory: Memory
 
     def setup(self) -> None:
-        check_views(self.setting, self.hyper.augment)
-        self.memory = memory_of(self.setting, self.hyper.memory)
+        super().setup()
+        self.memory = memory_of(self.setting, self.hyper.memory, self.kept_beside())
+
+    def kept_beside(self) -> dict[str, Field]:
+        """What the memory has for each sample beside its label and task."""
+        return {}
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)
         self.new_classes(t)
 
     def new_classes(self, t: int) -> None:
-        if isinstance(self.memory, BalancedMemory):
-            self.memory.allot([t] if self.memory.by_task else self.setting.classes[t], self.random)
+        make_room(self, self.memory, t)
 
 
 def draw(learner: Learner, memory: Memory, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:
@@ -299,33 +285,6 @@ def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None)
     current, again = logits.split([len(y), len(replay.y)])
     m = len(replay.y) * weight
     return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
-
-
-def descend(
-    learner: Learner, optimizer: Optimizer | None, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None
-) -> None:
-    """One step on a loss at the learner's rate, of its network's weights or of others."""
-    if optimizer is None:
-        learner.descend(loss, learner.hyper.lr, weights)
-        return
-    weights = learner.weights() if weights is None else weights
-    optimizer.step(weights, gradients(loss, weights), learner.hyper.lr)
-
-
-def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:
-    """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
-    kind = kind or learner.hyper.augment
-    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
-
-
-def check_views(setting: Setting, kind: str) -> None:
-    """Raise where the samples are no images that can be cropped."""
-    shape = setting.shape
-    if kind != "none" and (len(shape) != 3 or min(shape[1:]) < SMALLEST):
-        raise InputError(
-            f"augment={kind} crops images [channels, height, width] with sides of {SMALLEST} or more, and these "
-            f"samples are {list(shape)}; use augment=none"
-        )
 
 
 @torch.no_grad()

@@ -9,24 +9,17 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners.hyper import hyper, hypers, variant
+from bcl.learners.ingredients import Averaging, view
 from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
-from bcl.learners.replay import (
-    Common,
-    Replaying,
-    check_width,
-    descend,
-    draw_or_repeat,
-    keep,
-    view,
-)
+from bcl.learners.replay import Common, Replaying, check_width, draw_or_repeat, keep
 from bcl.nets import projection_head
 from bcl.ops.contrastive import supervised_contrastive_loss
 from bcl.ops.losses import Loss, full_precision
 
 
 @hypers
-class Contrastive(Common):
+class Contrastive(Averaging, Common):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(100, "replayed samples per step", low=1)
     temperature: float = hyper(0.07, "temperature of the contrastive loss", symbol="τ", above=0)
@@ -78,7 +71,7 @@ class SCR(NearestMean, Replaying):
             replay, weight = draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
             counted = None if weight is None else torch.cat([torch.ones_like(y) > 0, weight.expand(len(replay.y)) > 0])
             loss = self.loss(torch.cat([x, replay.x]), torch.cat([y, replay.y]), counted)
-            descend(self, self.optimizer, loss, self.trained())
+            self.update(loss, self.trained())
         keep(self, self.memory, x, y, t)
         return loss.detach()
 
@@ -104,5 +97,5 @@ class SCR(NearestMean, Replaying):
             for slots in order.split(self.hyper.replay_batch):
                 if len(slots) == self.hyper.replay_batch:
                     samples = self.memory.get(slots)
-                    descend(self, self.optimizer, 0.1 * self.loss(samples.x, samples.y), self.trained())
+                    self.update(0.1 * self.loss(samples.x, samples.y), self.trained())
         return t
