@@ -8,6 +8,7 @@ import torch
 from tiny import TRAINING, image_setting, tiny_net, tiny_setting, tiny_stream
 
 from bcl.learners import ingredients, method
+from bcl.nets import MLP
 from bcl.ops.updates import whole_state
 from bcl.studies.contract import (
     Trial,
@@ -177,12 +178,14 @@ def test_two_steps_on_a_batch_are_as_if_it_came_twice(name):
 # ---- views -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TRAINING)
-def test_what_is_learnt_are_views_and_what_is_kept_are_samples(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "values"), [*((name, {}) for name in TRAINING), ("bcl-dual", {"hypergradient": "exact"})]
+)
+def test_what_is_learnt_are_views_and_what_is_kept_are_samples(name, values, monkeypatch):
     """Every view is one grey; so in a step every network must see grey alone, or the samples that a method says."""
     monkeypatch.setattr(ingredients, "augment", lambda x, kind, numbers: torch.full_like(x, 51))
     setting = image_setting(method(name).scenarios[0])
-    learner = method(name)(tiny_net("conv", setting), setting, augment="crop", **QUICK.get(name, {}))
+    learner = method(name)(tiny_net("conv", setting), setting, augment="crop", **QUICK.get(name, {}), **values)
     seen = []
     for net in [module for module in learner.modules() if type(module) is type(learner.net)]:
         net.conv.register_forward_pre_hook(lambda net, args: seen.append(args[0]))
@@ -207,6 +210,20 @@ def test_what_is_learnt_are_views_and_what_is_kept_are_samples(name, monkeypatch
         kept = stored.x[: stored.slots][stored.filled()]
         assert len(kept)
         assert not (kept == 51).flatten(1).all(1).any()
+
+
+def test_stacked_copies_of_a_network_see_views_too(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(ingredients, "augment", lambda x, kind, numbers: sizes.append(len(x)) or x)
+    setting = image_setting("task")
+    net = MLP(setting.shape, setting.n_classes)
+    monkeypatch.setattr("bcl.learners.gem.stacks", lambda _: True)
+    learner = method("gem")(net, setting, augment="crop")
+    for x, y, t in tiny_stream(setting):
+        learner.enter(t)
+        sizes.clear()
+        learner.step(x, y, t)
+        assert sorted(sizes) == sorted([len(y), *[len(learner.past) * 5] * bool(learner.past)])
 
 
 # ---- all at once -----------------------------------------------------------------------------------------------------
