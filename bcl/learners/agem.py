@@ -8,7 +8,6 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import view
 from bcl.learners.replay import Answered, Common, can_replay, draw_earlier, draw_or_repeat, keep, weighted
 from bcl.memory import Samples
 from bcl.ops.losses import cross_entropy, gradients
@@ -49,7 +48,7 @@ class AGEM(Answering):
         weights = self.weights()
         for _ in range(self.hyper.repeats):
             reference = self.reference_gradient(x, y, t) if can_replay(self) else None
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             direction = gradients(loss, weights)
             if reference is not None:
                 direction = unflatten(project_to_halfspace(flatten(direction), reference), weights)
@@ -61,7 +60,7 @@ class AGEM(Answering):
     def reference_gradient(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         """g_ref."""
         replay, weight = self.sample(x, y, t)
-        again = weighted(cross_entropy(self.logits(view(self, replay.x), replay.task), replay.y), weight)
+        again = weighted(cross_entropy(self.logits(self.view(replay.x), replay.task), replay.y), weight)
         return flatten(gradients(again, self.weights()))
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:

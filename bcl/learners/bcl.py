@@ -12,7 +12,7 @@ from bcl.errors import InputError
 from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
 from bcl.learners.hypergradient import hypergradient_step
-from bcl.learners.ingredients import Averaging, Views, view
+from bcl.learners.ingredients import Averaging, Views
 from bcl.learners.released import Extensions, ReleasedHabits
 from bcl.learners.replay import (
     can_replay,
@@ -123,7 +123,7 @@ class BCLDual(AdaptingLearner):
             carried = direction if h.carry_gradients else ()
         if self.dual:
             samples = self.draw_generalization()
-            ahead = cross_entropy(self.logits(view(self, samples.x), samples.task), samples.y)
+            ahead = cross_entropy(self.logits(self.view(samples.x), samples.task), samples.y)
             sgd_(weights, gradients(ahead, weights), h.inner_lr, carried)
         interpolate_(slow, state, h.outer_lr)
         return loss
@@ -164,11 +164,11 @@ class BCLDual(AdaptingLearner):
         fast: Mapping[str, Tensor] | None = None,
     ) -> Loss:
         """Eq. 6: the current batch, the replayed one, and the distance from what the network used to answer."""
-        seen = view(self, x)
+        seen = self.view(x)
         if sampled is None:
             return cross_entropy(self.logits(seen, t, fast), y)
         h, (replay, weight) = self.hyper, sampled
-        replay = replay._replace(x=view(self, replay.x))
+        replay = replay._replace(x=self.view(replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward, fast)
         target = replay.extra["target"] if h.distill_weight else None
         return replay_loss(logits, y, replay.y, target, h.distill_weight, h.temperature, h.kl_reduction, share=weight)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.replay import (
     Ingredients,
     adjusted,
@@ -109,11 +108,11 @@ class BCLMean(Answering):
 
     def inner_loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
         """Eq. 6, of fresh views of the batch and of a fresh draw."""
-        h, seen = self.hyper, view(self, x)
+        h, seen = self.hyper, self.view(x)
         if not (self.past or h.replay_current):
             return cross_entropy(adjusted(self, self.logits(seen, t), y), y)
         replay, weight = draw(self, self.memory, x, y, t)
-        replay = replay._replace(x=view(self, replay.x))
+        replay = replay._replace(x=self.view(replay.x))
         logits = self.replay_logits(seen, t, replay, h.joint_forward)
         target = replay.extra["target"] if h.distill_weight and can_replay(self) else None
         return mixed_loss(self, logits, y, replay, weight, target)

@@ -11,7 +11,6 @@ from torch.nn.functional import softmax
 from bcl.learners.base import from_state
 from bcl.learners.er_ace import mask_to_batch
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, weighted
 from bcl.memory import Samples
@@ -82,7 +81,7 @@ class CCLDC(Replaying):
         """Of both peers; what one learns from the other has no gradient there."""
         replay, weight = draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
         peers: list[nn.Module] = [self.net, self.peer]
-        chain, crops = self.chain(x, replay), (view(self, x), view(self, replay.x))
+        chain, crops = self.chain(x, replay), (self.view(x), self.view(replay.x))
         order = (crops, chain[-1], *chain[:-1])  # in which batch norm's running statistics see them
         total, said = Loss(torch.zeros((), device=x.device)), []
         for net in peers:
@@ -110,7 +109,7 @@ class CCLDC(Replaying):
         views = [(x, replay.x)]
         for kind in CHAIN if self.hyper.augment != "none" else ():
             current, again = views[-1]
-            views.append((view(self, current, kind), view(self, again, kind)))
+            views.append((self.view(current, kind), self.view(again, kind)))
         return views
 
     def both(self, net: nn.Module, x: Tensor, again: Tensor, t: int, replay: Samples) -> tuple[Tensor, Tensor]:

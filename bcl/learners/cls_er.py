@@ -10,7 +10,6 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, mean_loss, state_of, weighted
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
@@ -84,7 +83,7 @@ class CLSER(Replaying):
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
         replay, weight = draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
-        seen, again = view(self, x), view(self, replay.x)
+        seen, again = self.view(x), self.view(replay.x)
         held = self.distance(replay._replace(x=again))
         logits = self.mask(self.raw_logits(seen, again), t, replay.task)
         return mean_loss(logits, y, replay, weight) + weighted(self.hyper.consistency_weight * held, weight)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.replay import Answered, Common, draw_or_repeat, keep, weighted
 from bcl.memory import Field
 from bcl.ops.losses import Loss, cross_entropy
@@ -67,7 +66,7 @@ class DERPlusPlus(Answering):
         h, memory = self.hyper, self.memory
         dark, weight = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
         labelled, _ = draw_or_repeat(self, memory, h.replay_batch, x, y, t)
-        answers, now, again = self.of_each(*(view(self, part) for part in (x, dark.x, labelled.x)))
+        answers, now, again = self.of_each(*(self.view(part) for part in (x, dark.x, labelled.x)))
         visible = self.visible[dark.task]
         distance = (now - dark.extra["logits"]).square().masked_fill(~visible, 0.0)
         held = weighted((distance.sum(1) / visible.sum(1)).mean(), weight)

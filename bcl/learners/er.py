@@ -10,7 +10,6 @@ from torch import Tensor
 from bcl.errors import InputError
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import HyperParameters, hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.replay import (
     Ingredients,
     adjusted,
@@ -102,12 +101,12 @@ class ER(Answering):
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
         """Of the current batch and a replayed one; views of them, where the images are to be augmented."""
-        h, seen = self.hyper, view(self, x)
+        h, seen = self.hyper, self.view(x)
         if not (self.past or h.replay_current):
             return cross_entropy(adjusted(self, self.logits(seen, t), y), y)
         replay, weight = self.sample(x, y, t)
         if h.augment != "none":
-            replay = replay._replace(x=view(self, replay.x))
+            replay = replay._replace(x=self.view(replay.x))
         return mixed_loss(self, self.replay_logits(seen, t, replay, h.joint_forward), y, replay, weight)
 
     def sample(self, x: Tensor, y: Tensor, t: int) -> tuple[Samples, Tensor | None]:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import view
 from bcl.learners.replay import Answered, Common, can_replay, draw_earlier, draw_or_repeat, keep, weighted
 from bcl.memory import Samples
 from bcl.ops.losses import Loss, cross_entropy, mask_logits, mask_tasks
@@ -66,11 +65,11 @@ class ERACE(Answering):
         return loss.detach()
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
-        seen = view(self, x)
+        seen = self.view(x)
         if not can_replay(self):
             return cross_entropy(self.logits(seen, t), y)
         replay, weight = self.sample(x, y, t)
-        replay = replay._replace(x=view(self, replay.x))
+        replay = replay._replace(x=self.view(replay.x))
         logits = self.replay_logits(seen, t, replay, self.hyper.joint_forward)
         current, replayed = logits.split([len(y), len(replay.y)])
         again = weighted(cross_entropy(replayed, replay.y), weight)

@@ -10,7 +10,7 @@ from torch.func import grad, vmap
 from torch.nn.functional import softmax
 
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import Averaging, Descending, Steps, view
+from bcl.learners.ingredients import Averaging, Descending, Steps
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy, gradients
 
@@ -72,7 +72,7 @@ class EWC(Descending):
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             self.step_on_both(gradients(loss, self.weights()))
             self.average()
         self.recent.write(x, y, 0)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.ingredients import Averaging, Descending, Steps, view
+from bcl.learners.ingredients import Averaging, Descending, Steps
 from bcl.ops.losses import cross_entropy
 
 
@@ -30,7 +30,7 @@ class Finetune(Descending):
 
     def step(self, x: Tensor, y: Tensor, t: int | Tensor) -> Tensor:
         for _ in range(self.hyper.repeats):
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             self.update(loss)
         return loss.detach()
 

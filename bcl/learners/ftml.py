@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bcl.learners.adaptation import AdaptingLearner
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import Averaging, Views, view
+from bcl.learners.ingredients import Averaging, Views
 from bcl.learners.replay import ring_memory
 from bcl.memory import RingMemory
 from bcl.ops.losses import cross_entropy
@@ -67,7 +67,7 @@ class FTML(AdaptingLearner):
         memory.write(x, y, t)
         slow = snapshot(state)
         for _ in range(h.inner_steps):
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             self.descend(loss, h.inner_lr)
         interpolate_(slow, state, h.outer_lr)
         for _ in range(h.meta_steps):
@@ -75,7 +75,7 @@ class FTML(AdaptingLearner):
             stored = memory.of_task(self.random.choose(memory.seen > 0, 1))
             for _ in range(h.inner_steps):
                 drawn = memory.draw(h.replay_batch or memory.slots, self.random, among=stored)
-                seen = view(self, drawn.x)
+                seen = self.view(drawn.x)
                 self.descend(cross_entropy(self.logits(seen, drawn.task), drawn.y), h.inner_lr)
             interpolate_(slow, state, h.outer_lr)
         self.average()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import Views, check_views, view
+from bcl.learners.ingredients import Views, check_views
 from bcl.learners.optimizer import Descent, Optimizer
 from bcl.learners.replay import Replaying, check_width, keep, memory_of
 from bcl.memory import Samples
@@ -63,7 +63,6 @@ class GDumb(Replaying):
         self.memory = memory_of(self.setting, "balanced")
         self.first = FrozenCopy(self.net)
         self.optimizers: dict[torch.device, Optimizer] = {}  # in a mapping: between two ends of tasks it is no state
-        self.mean = None
 
     def step_signature(self) -> Hashable:
         return ()
@@ -106,7 +105,7 @@ class GDumb(Replaying):
 
     def loss(self, samples: Samples) -> Loss:
         """Cross-entropy of views; where images are mixed, of both labels by their share of the pixels."""
-        x = view(self, samples.x)
+        x = self.view(samples.x)
         if len(self.setting.shape) != 3 or not self.hyper.cutmix:
             return cross_entropy(self.logits(x, samples.task), samples.y)
         other = self.random.choose(torch.ones(len(x), dtype=torch.bool, device=x.device), len(x))

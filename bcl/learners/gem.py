@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import Averaging, Descending, Steps, view
+from bcl.learners.ingredients import Averaging, Descending, Steps
 from bcl.learners.replay import ring_memory
 from bcl.nets import stacks
 from bcl.ops.losses import Loss, cross_entropies, cross_entropy, gradients
@@ -66,7 +66,7 @@ class GEM(Descending):
         h, weights = self.hyper, self.weights()
         for _ in range(h.repeats):
             past = self.past_gradients(weights) if self.past else None
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             direction = gradients(loss, weights)
             if past is not None:
                 direction = unflatten(project_to_cone(flatten(direction), past, h.margin, h.ridge), weights)
@@ -95,7 +95,7 @@ class GEM(Descending):
         size = self.memory.slots_per_task
         place, stored = torch.arange(size, device=self.memory.seen.device), self.memory.seen[s].clamp(max=size)
         samples = self.memory.get(s * size + place % stored.clamp(min=1))
-        return cross_entropy(self.logits(view(self, samples.x), s), samples.y, count=stored)
+        return cross_entropy(self.logits(self.view(samples.x), s), samples.y, count=stored)
 
     def stacked_loss(self, tasks: Sequence[int], state: Mapping[str, Tensor]) -> Tensor:
         """The same of some tasks, added up."""
@@ -103,6 +103,6 @@ class GEM(Descending):
         task = torch.cat([torch.arange(s, s + 1, device=seen.device) for s in tasks])
         place, stored = torch.arange(size, device=seen.device), seen[task].clamp(max=size)[:, None]
         samples = self.memory.get((task[:, None] * size + place % stored.clamp(min=1)).flatten())
-        logits = self.logits(view(self, samples.x), task[:, None].expand(-1, size).flatten(), state)
+        logits = self.logits(self.view(samples.x), task[:, None].expand(-1, size).flatten(), state)
         each = cross_entropies(logits, samples.y).view(len(tasks), size)
         return (torch.where(place < stored, each, 0).sum(1) / stored[:, 0].clamp(min=1)).sum()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bcl.learners.ingredients import view
 from bcl.learners.replay import can_replay
 from bcl.ops import plain
 from bcl.ops.losses import Loss, cross_entropy, gradients
@@ -41,6 +40,6 @@ def hypergradient_step(learner: BCLDual, x: Tensor, y: Tensor, t: int) -> Loss:
         fast = {name: w - h.inner_lr * g for (name, w), g in zip(fast.items(), direction, strict=True)}
         carried = direction
     samples = learner.draw_generalization()
-    outer = cross_entropy(learner.logits(view(learner, samples.x), samples.task, fast), samples.y)
+    outer = cross_entropy(learner.logits(learner.view(samples.x), samples.task, fast), samples.y)
     learner.descend(outer, h.outer_lr, list(theta.values()))
     return loss

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import Averaging, Steps, view
+from bcl.learners.ingredients import Averaging, Steps
 from bcl.learners.nearest_mean import NearestMean
 from bcl.memory import HerdingMemory, herding_order
 from bcl.nets import FrozenCopy
@@ -72,9 +72,9 @@ class ICaRL(NearestMean):
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         if not self.past:
-            return self.losses(view(self, x), y, t).mean()
+            return self.losses(self.view(x), y, t).mean()
         replay = self.memory.draw(self.hyper.replay_batch, self.random, without=t)
-        losses = self.losses(view(self, torch.cat([x, replay.x])), torch.cat([y, replay.y]), t)
+        losses = self.losses(self.view(torch.cat([x, replay.x])), torch.cat([y, replay.y]), t)
         return losses[: len(y)].mean() + losses[len(y) :].mean()
 
     def losses(self, x: Tensor, y: Tensor, t: int) -> Tensor:

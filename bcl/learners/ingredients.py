@@ -3,19 +3,16 @@ another optimiser, a running mean of the network that answers. Each is said once
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError
 from bcl.learners.base import Learner, from_state
 from bcl.learners.hyper import HyperParameters, hyper, hypers
-from bcl.learners.optimizer import Descent, Optimizer, optimizer_of
+from bcl.learners.optimizer import Descent, optimizer_of
 from bcl.nets import FrozenCopy
-from bcl.ops.augment import DRAWS, KINDS, augment
-from bcl.ops.losses import Loss, gradients
-from bcl.ops.updates import interpolate_, sgd_, whole_state
+from bcl.ops.augment import KINDS
+from bcl.ops.updates import interpolate_, whole_state
 from bcl.streams import Setting
 
 SMALLEST = 16  # the side of an image that can be cropped
@@ -64,35 +61,14 @@ class Descending(Learner):
     """A learner whose steps know of ingredients. Its hyper-parameters have those of `Views`, `Averaging` and `Steps`
     that it can be given; its `setup` calls this one.
 
-    Its step takes `view`s of what it learns from and says `update` where another one says `descend`.
+    Its step learns from `view`s and says `update` where another one says `descend` (see `passes.py`).
     """
-
-    optimizer: Optimizer | None
-    mean: RunningMean | None
 
     def setup(self) -> None:
         h = self.hyper
         check_views(self.setting, getattr(h, "augment", "none"))
         self.optimizer = optimizer_of(self)
         self.mean = RunningMean(self.net) if getattr(h, "mean_decay", 0) else None
-
-    def update(self, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None) -> None:
-        """One step on a loss, of the network's weights or of others; the running mean follows."""
-        weights = self.weights() if weights is None else weights
-        self.move(weights, gradients(loss, weights))
-        self.average()
-
-    def move(self, weights: Sequence[Tensor], direction: Sequence[Tensor]) -> None:
-        """A step along a direction, by the optimiser that was asked for, at the learner's rate."""
-        if self.optimizer is None:
-            sgd_(weights, direction, self.hyper.lr)
-        else:
-            self.optimizer.step(weights, direction, self.hyper.lr)
-
-    def average(self) -> None:
-        """The running mean follows what the network is now."""
-        if self.mean is not None:
-            self.mean.follow(self.whole_state(), self.hyper.mean_decay)
 
     def answering(self) -> nn.Module:
         """The network that answers."""
@@ -101,12 +77,6 @@ class Descending(Learner):
     @from_state
     def answer(self, x: Tensor, t: int) -> Tensor:
         return self.logits(x, t, net=self.answering())
-
-
-def view(learner: Learner, x: Tensor, kind: str = "") -> Tensor:
-    """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
-    kind = kind or learner.hyper.augment
-    return x if kind == "none" else augment(x, kind, learner.random.integers(DRAWS[kind] * len(x)))
 
 
 def check_views(setting: Setting, kind: str) -> None:

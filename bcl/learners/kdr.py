@@ -11,7 +11,6 @@ from torch.nn.functional import softmax
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import view
 from bcl.learners.old_heads import old_heads_loss
 from bcl.learners.replay import Answered, Common, draw_earlier, keep, store_soft_targets
 from bcl.memory import Field
@@ -98,7 +97,7 @@ class KDR(Answering):
 
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         for _ in range(self.hyper.repeats):
-            loss = self.loss(view(self, x), y, t)
+            loss = self.loss(self.view(x), y, t)
             self.update(loss)
         keep(self, self.memory, x, y, t)  # no target yet
         return loss.detach()
@@ -108,7 +107,7 @@ class KDR(Answering):
             return cross_entropy(self.logits(x, t), y)
         h = self.hyper
         replay = draw_earlier(self, self.memory, h.replay_batch, t)
-        replay = replay._replace(x=view(self, replay.x))
+        replay = replay._replace(x=self.view(replay.x))
         taught = self.teach(x, y, t)
         raw = self.raw_replay_logits(x, replay, h.joint_forward)
         current, replayed = self.mask(raw, t, replay.task).split([len(y), len(replay.y)])

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from torch import Tensor
 
 from bcl.learners.hyper import hyper, hypers
-from bcl.learners.ingredients import Averaging, Descending, Steps, view
+from bcl.learners.ingredients import Averaging, Descending, Steps
 from bcl.learners.old_heads import old_heads_loss
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import cross_entropy
@@ -58,7 +58,7 @@ class LwF(Descending):
     def step(self, x: Tensor, y: Tensor, t: int) -> Tensor:
         h = self.hyper
         for _ in range(h.repeats):
-            seen = self.scale(view(self, x))
+            seen = self.scale(self.view(x))
             logits = self.raw_logits(seen)
             loss = cross_entropy(self.mask(logits, t), y)
             if self.past and h.distill_weight:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bcl.learners.answering import Answering
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import Views, view
+from bcl.learners.ingredients import Views
 from bcl.learners.replay import Answered, Stored, draw_or_repeat, keep, weighted
 from bcl.ops.losses import cross_entropy
 from bcl.ops.updates import interpolate_, snapshot
@@ -64,11 +64,11 @@ class MER(Answering):
         first = snapshot(state)
         for _ in range(h.batches):
             slow = snapshot(state)
-            loss = cross_entropy(self.logits(view(self, x), t), y)
+            loss = cross_entropy(self.logits(self.view(x), t), y)
             self.descend(loss, h.lr)
             for _ in range(h.replays):
                 replay, weight = draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
-                again = cross_entropy(self.logits(view(self, replay.x), replay.task), replay.y)
+                again = cross_entropy(self.logits(self.view(replay.x), replay.task), replay.y)
                 self.descend(weighted(again, weight), h.lr)
             interpolate_(slow, state, h.within_lr)
         interpolate_(first, state, h.across_lr)

@@ -10,7 +10,6 @@ from torch.nn.functional import softmax
 
 from bcl.learners.base import from_state
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, mean_loss, state_of
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss, distillation_loss
@@ -79,7 +78,7 @@ class MKD(Replaying):
         h = self.hyper
         replay, weight = draw_or_repeat(self, self.memory, h.replay_batch, x, y, t)
         plain = self.scale(x, replay.x)
-        seen = plain if h.augment == "none" else self.scale(view(self, x), view(self, replay.x))
+        seen = plain if h.augment == "none" else self.scale(self.view(x), self.view(replay.x))
         logits = self.mask(self.raw_logits(seen), t, replay.task)
         target = softmax(self.mask(self.raw_logits(seen, net=self.teacher), t, replay.task) / h.temperature, dim=1)
         held = distillation_loss(logits, target, h.temperature, "batch")

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import view
 from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import Common, Replaying, check_width, draw_earlier, keep
@@ -141,7 +140,7 @@ class MOSE(NearestMean, Replaying):
         if self.hyper.augment == "none":
             return x
         both = torch.cat([x, x.flip(-1)])
-        return torch.cat([both, view(self, both)])
+        return torch.cat([both, self.view(both)])
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)

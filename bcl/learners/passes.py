@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from bcl.errors import InputError
-from bcl.memory import Samples
+from bcl.memory import Random, Samples
 from bcl.nets import (
     by_running_statistics,
     classes_of_tasks,
@@ -22,11 +22,16 @@ from bcl.nets import (
     visible_at_start,
     why_not_alone,
 )
+from bcl.ops.augment import DRAWS, augment
 from bcl.ops.dispatch import can_look
 from bcl.ops.layers import batch_groups
 from bcl.ops.losses import Loss, full_precision, gradients, hide, join_inputs, logits_of, mask_tasks
 from bcl.ops.updates import sgd_, whole_state
 from bcl.streams import Setting
+
+if TYPE_CHECKING:
+    from bcl.learners.ingredients import RunningMean
+    from bcl.learners.optimizer import Optimizer
 
 _requires_grad = attrgetter("requires_grad")
 
@@ -38,11 +43,15 @@ class Passes(nn.Module):
     now, and what task t is about. The latter follow from the setting and are not saved.
     """
 
+    hyper: Any
+    random: Random
     _hidden: tuple[Tensor, int, Tensor | None] | None  # `visible`, its version, and what it hides
 
     def __init__(self, net: nn.Module, setting: Setting):
         super().__init__()
         self.net, self.setting = net, setting
+        self.optimizer: Optimizer | None = None  # of `update`; None: plain SGD
+        self.mean: RunningMean | None = None  # of the network, that follows `update`
         self.visible: Tensor
         self.own_classes: Tensor
         self.earlier: Tensor  # of every task, whether it began before the current one
@@ -123,6 +132,11 @@ class Passes(nn.Module):
         x, precision = join_inputs(batches, self.setting.input_range), self.precision()
         return x.to(precision) if x.dtype == torch.float32 != precision else x
 
+    def view(self, x: Tensor, kind: str = "") -> Tensor:
+        """Random views of samples, or the samples themselves: of this kind, or as the hyper-parameter says."""
+        kind = kind or self.hyper.augment
+        return x if kind == "none" else augment(x, kind, self.random.integers(DRAWS[kind] * len(x)))
+
     def mask(self, logits: Tensor, t: int | Tensor, rest: Tensor | None = None) -> Tensor:
         """Hide the classes that may not be answered by samples of task t; `rest`: the tasks of those that follow."""
         if self.setting.scenario == "domain":
@@ -145,6 +159,24 @@ class Passes(nn.Module):
         """One SGD step on a loss, of the network's weights or of others."""
         weights = self.weights() if weights is None else weights
         sgd_(weights, gradients(loss, weights), rate)
+
+    def update(self, loss: Loss | Tensor, weights: Sequence[Tensor] | None = None) -> None:
+        """One step on a loss, of the network's weights or of others; the running mean follows."""
+        weights = self.weights() if weights is None else weights
+        self.move(weights, gradients(loss, weights))
+        self.average()
+
+    def move(self, weights: Sequence[Tensor], direction: Sequence[Tensor]) -> None:
+        """A step along a direction, by the optimiser that was asked for, at the learner's rate."""
+        if self.optimizer is None:
+            sgd_(weights, direction, self.hyper.lr)
+        else:
+            self.optimizer.step(weights, direction, self.hyper.lr)
+
+    def average(self) -> None:
+        """The running mean follows what the network is now."""
+        if self.mean is not None:
+            self.mean.follow(self.whole_state(), self.hyper.mean_decay)
 
     def stacked(self, copies: int) -> tuple[dict[str, Tensor], list[Tensor]]:
         """The network's state as that of so many copies, stacked (see `bcl.ops.layers`), and its trainable weights,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from bcl.learners.hyper import hyper, hypers, variant
-from bcl.learners.ingredients import Averaging, view
+from bcl.learners.ingredients import Averaging
 from bcl.learners.nearest_mean import NearestMean
 from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import Common, Replaying, check_width, draw_or_repeat, keep
@@ -77,7 +77,7 @@ class SCR(NearestMean, Replaying):
 
     def loss(self, x: Tensor, y: Tensor, counted: Tensor | None = None) -> Loss:
         """Of samples and their views; `counted`: of these samples alone."""
-        z = torch.cat([self.project(x), self.project(view(self, x))])
+        z = torch.cat([self.project(x), self.project(self.view(x))])
         counted = None if counted is None else counted.repeat(2)
         return supervised_contrastive_loss(z, y.repeat(2), self.hyper.temperature, counted)
 

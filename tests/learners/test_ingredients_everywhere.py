@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny import TRAINING, image_setting, tiny_net, tiny_setting, tiny_stream
 
-from bcl.learners import ingredients, method
+from bcl.learners import method, passes
 from bcl.nets import MLP
 from bcl.ops.updates import whole_state
 from bcl.studies.contract import (
@@ -152,7 +152,7 @@ def test_what_an_optimiser_remembers_makes_the_second_step_another(name):
 @pytest.mark.parametrize("name", those_that_take("repeats"))
 def test_repeats_are_steps_of_the_same_batch_which_is_kept_once(name, monkeypatch):
     steps = []
-    monkeypatch.setattr(ingredients.Descending, "average", lambda learner: steps.append(learner))
+    monkeypatch.setattr(passes.Passes, "average", lambda learner: steps.append(learner))
     learner = of_kind(name, repeats=3)
     stream = tiny_stream(learner.setting)[:5]
     for n, batch in enumerate(stream, 1):
@@ -183,7 +183,7 @@ def test_two_steps_on_a_batch_are_as_if_it_came_twice(name):
 )
 def test_what_is_learnt_are_views_and_what_is_kept_are_samples(name, values, monkeypatch):
     """Every view is one grey; so in a step every network must see grey alone, or the samples that a method says."""
-    monkeypatch.setattr(ingredients, "augment", lambda x, kind, numbers: torch.full_like(x, 51))
+    monkeypatch.setattr(passes, "augment", lambda x, kind, numbers: torch.full_like(x, 51))
     setting = image_setting(method(name).scenarios[0])
     learner = method(name)(tiny_net("conv", setting), setting, augment="crop", **QUICK.get(name, {}), **values)
     seen = []
@@ -214,7 +214,7 @@ def test_what_is_learnt_are_views_and_what_is_kept_are_samples(name, values, mon
 
 def test_stacked_copies_of_a_network_see_views_too(monkeypatch):
     sizes = []
-    monkeypatch.setattr(ingredients, "augment", lambda x, kind, numbers: sizes.append(len(x)) or x)
+    monkeypatch.setattr(passes, "augment", lambda x, kind, numbers: sizes.append(len(x)) or x)
     setting = image_setting("task")
     net = MLP(setting.shape, setting.n_classes)
     monkeypatch.setattr("bcl.learners.gem.stacks", lambda _: True)
