@@ -156,7 +156,7 @@ def test_one_method_is_listed_with_its_hyper_parameters(capsys: pytest.CaptureFi
     code, out, _ = bcl(capsys, "list", "bcl-dual")
     assert code == 0
     assert "inner_steps" in out
-    assert "[ring, reservoir]" in " ".join(out.split()), "the values that it can have"
+    assert "[ring, reservoir, balanced, dynamic]" in " ".join(out.split()), "the values that it can have"
     (row,) = json.loads(bcl(capsys, "list", "bcl-dual", "--json")[1])["methods"]
     assert row["hyper"]["inner_steps"]["meaning"]
 
