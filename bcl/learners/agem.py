@@ -16,7 +16,7 @@ from bcl.ops.updates import flatten, unflatten
 
 
 @hypers
-class AGEMHyper(Answered, Common):
+class AGEMHyper(Common, Answered):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(256, "samples of the reference gradient, at most the slots of earlier tasks", low=1)
 

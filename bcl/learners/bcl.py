@@ -49,7 +49,7 @@ class PaperHyper(HyperParameters):
 
 
 @hypers
-class BCLDualHyper(ReleasedHabits, Averaging, Views, Extensions, PaperHyper):
+class BCLDualHyper(PaperHyper, Extensions, Views, Averaging, ReleasedHabits):
     """The paper's, what every method can be given, and the options of `released.py`."""
 
 

@@ -41,7 +41,7 @@ class FastAndSlow(HyperParameters):
 
 
 @hypers
-class FastAndSlowHyper(Ingredients, FastAndSlow):
+class FastAndSlowHyper(FastAndSlow, Ingredients):
     """The method's own, then the ingredients."""
 
 

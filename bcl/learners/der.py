@@ -15,7 +15,7 @@ from bcl.ops.losses import Loss, cross_entropy
 
 
 @hypers
-class Dark(Answered, Common):
+class Dark(Common, Answered):
     lr: float = hyper(0.1, "learning rate", above=0)
     replay_batch: int = hyper(64, "samples in each of the two draws per step", low=1)
     logit_weight: float = hyper(0.5, "weight of the distance from the stored logits", symbol="α", low=0)

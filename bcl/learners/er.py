@@ -42,7 +42,7 @@ class Replay(HyperParameters):
 
 
 @hypers
-class ERHyper(Ingredients, Replay):
+class ERHyper(Replay, Ingredients):
     """The method's own, then the ingredients."""
 
 

@@ -15,7 +15,7 @@ from bcl.ops.losses import Loss, cross_entropy, mask_logits, mask_tasks
 
 
 @hypers
-class ERACEHyper(Answered, Common):
+class ERACEHyper(Common, Answered):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "replayed samples per step, at most the slots of one task", low=1)
     current_classes: str = hyper(

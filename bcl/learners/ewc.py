@@ -16,7 +16,7 @@ from bcl.ops.losses import cross_entropy, gradients
 
 
 @hypers
-class EWCHyper(Averaging, Steps):
+class EWCHyper(Steps, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     penalty: float = hyper(10.0, "weight of the quadratic penalty; 0 switches it off", symbol="λ", low=0)
     fisher: str = hyper(

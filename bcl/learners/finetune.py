@@ -13,7 +13,7 @@ from bcl.ops.losses import cross_entropy
 
 
 @hypers
-class FinetuneHyper(Averaging, Steps):
+class FinetuneHyper(Steps, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
 
 

@@ -16,7 +16,7 @@ from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
-class FTMLHyper(Averaging, Views):
+class FTMLHyper(Views, Averaging):
     inner_lr: float = hyper(0.1, "rate of the SGD steps", symbol="α", above=0)
     outer_lr: float = hyper(0.3, "rate of the interpolation towards where they led", symbol="β", above=0, high=1)
     inner_steps: int = hyper(2, "SGD steps before an interpolation", low=1)

@@ -19,7 +19,7 @@ AT_ONCE = 8  # earlier tasks whose gradients are taken in one pass, where networ
 
 
 @hypers
-class GEMHyper(Averaging, Steps):
+class GEMHyper(Steps, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     margin: float = hyper(
         0.5,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 from bcl.errors import InputError, unknown
@@ -29,8 +30,9 @@ def hyper(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(hyper,))
 def hypers(cls: type[H]) -> type[H]:
-    """The decorator of every hyper-parameter class."""
-    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    """The decorator of every hyper-parameter class. Its own fields come before those that it inherits."""
+    names = (name for base in cls.__mro__ for name in get_annotations(base))
+    return _in_order(dataclasses.dataclass(frozen=True, kw_only=True)(cls), names)
 
 
 def variant(name: str, base: type[H], **defaults: Any) -> type[H]:
@@ -42,7 +44,14 @@ def variant(name: str, base: type[H], **defaults: Any) -> type[H]:
     ]
     made = dataclasses.make_dataclass(name, changed, bases=(base,), frozen=True, kw_only=True)
     made.__module__ = base.__module__
-    return made
+    return _in_order(made, fields)
+
+
+def _in_order(cls: type[H], names: Iterable[str]) -> type[H]:
+    """Its fields in the order of their names, as lists show them."""
+    every = cls.__dataclass_fields__
+    cls.__dataclass_fields__ = {name: every[name] for name in names if name in every}
+    return cls
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from bcl.ops.losses import full_precision, rows_of
 
 
 @hypers
-class ICaRLHyper(Averaging, Steps):
+class ICaRLHyper(Steps, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(128, "exemplars per step, at most the slots of one task", low=1)
 

@@ -19,7 +19,7 @@ from bcl.ops.losses import Loss, cross_entropy, distillation_loss
 
 
 @hypers
-class KDRHyper(Answered, Common):
+class KDRHyper(Common, Answered):
     lr: float = hyper(0.05, "learning rate of the network", symbol="α", above=0)
     expert_lr: float = hyper(0.0, "learning rate of the expert; 0: that of the network", symbol="α_e", low=0)
     expert_steps: int = hyper(3, "SGD steps of the expert per batch", symbol="n_e", low=1)

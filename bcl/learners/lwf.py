@@ -14,7 +14,7 @@ from bcl.ops.losses import cross_entropy
 
 
 @hypers
-class LwFHyper(Averaging, Steps):
+class LwFHyper(Steps, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     distill_weight: float = hyper(1.0, "weight of the old tasks' distillation; 0 switches it off", symbol="λ_o", low=0)
     temperature: float = hyper(2.0, "softmax temperature of the distillation", symbol="T", above=0)

@@ -15,7 +15,7 @@ from bcl.ops.updates import interpolate_, snapshot
 
 
 @hypers
-class MetaReplay(Answered, Stored, Views):
+class MetaReplay(Stored, Views, Answered):
     lr: float = hyper(0.1, "rate of every SGD step", symbol="α", above=0)
     within_lr: float = hyper(0.3, "rate of the interpolation within a batch", symbol="β", above=0, high=1)
     across_lr: float = hyper(1.0, "rate of the interpolation across batches", symbol="γ", above=0, high=1)

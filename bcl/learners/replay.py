@@ -199,7 +199,7 @@ class Answered(Averaging):
 
 
 @hypers
-class Ingredients(Adjustment, Answered, Common):
+class Ingredients(Common, Answered, Adjustment):
     """What plain replay can be given."""
 
     replay_current: bool = hyper(False, "replay stored samples of the current task too, not of earlier ones alone")

@@ -19,7 +19,7 @@ from bcl.ops.losses import Loss, full_precision
 
 
 @hypers
-class Contrastive(Averaging, Common):
+class Contrastive(Common, Averaging):
     lr: float = hyper(0.1, "learning rate", symbol="α", above=0)
     replay_batch: int = hyper(100, "replayed samples per step", low=1)
     temperature: float = hyper(0.07, "temperature of the contrastive loss", symbol="τ", above=0)

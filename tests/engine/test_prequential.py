@@ -127,7 +127,7 @@ def test_runs_tables_and_page_show_it(store, capsys):
 def test_it_is_part_of_a_runs_name_and_of_its_command(store, tmp_path, capsys):
     results = [read_result(path) for path in store.glob("*/result.json")]
     er = next(result for result in results if result["method"] == "er" and result["seed"] == 0)
-    assert er["command"].endswith("--set weigh=batches")
+    assert er["command"].endswith("--set share_rate=0.1")
     assert " --prequential " in er["command"]
     assert sum(samples for samples, _ in er["prequential_windows"]) == 120
     words = [

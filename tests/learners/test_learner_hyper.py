@@ -11,6 +11,7 @@ from bcl.learners import METHODS, method
 from bcl.learners.bcl import BCLDualHyper, BCLDualMIRHyper, BCLSingleHyper
 from bcl.learners.er import ERHyper
 from bcl.learners.released import ReleasedHabits
+from bcl.learners.replay import Ingredients
 
 every_method = pytest.mark.parametrize("name", list(METHODS))
 
@@ -123,6 +124,16 @@ def test_a_variant_differs_in_its_defaults_alone():
         assert pickle.loads(pickle.dumps(made(inner_lr=0.5))) == made(inner_lr=0.5)
         with pytest.raises(InputError, match="inner_lr must be greater than 0"):
             made(inner_lr=0.0)
+
+
+@every_method
+def test_a_methods_own_hyper_parameters_come_first(name):
+    """`bcl list` shows them in this order."""
+    names = [field.name for field in dataclasses.fields(method(name).Hyper)]
+    shared = {field.name for field in dataclasses.fields(Ingredients)}
+    assert names[0] not in shared
+    if "optimizer" in names:
+        assert names.index("lr") < names.index("optimizer")
 
 
 def test_the_papers_hyper_parameters_come_first():
