@@ -16,6 +16,7 @@ from commands import Step, run, steps, unfenced
 from bcl.cli import catalogue
 from bcl.report.summary import summarize
 from bcl.streams import BENCHMARKS
+from bcl.studies.contract import PROMISES
 
 ROOT = Path(__file__).parents[1]
 FILES = [*ROOT.glob("*.md"), ROOT / "results" / "README.md", *(ROOT / "docs").rglob("*.md")]
@@ -130,8 +131,13 @@ def own_network(said: dict[str, str], directory: Path) -> None:
 
 
 def own_method(said: dict[str, str], directory: Path) -> None:
-    by_command = {name.split()[1]: text for name, text in said.items() if name.startswith("bcl ")}
+    by_command: dict[str, str] = {}
+    for name, text in said.items():
+        if name.startswith("bcl "):
+            by_command[name.split()[1]] = by_command.get(name.split()[1], "") + text
     assert set(by_command) == {"check", "run", "report", "tune", "speed", "list"}
+    assert by_command["check"].count("ok ") == 2 * len(PROMISES)
+    assert "replay:Replay" in by_command["run"]
     assert "FAILED" not in by_command["check"]
     assert all("mean_teacher:MeanTeacher" in by_command[command] for command in ("run", "tune", "speed", "list"))
     assert "mean_teacher:MeanTeacher" in (directory / "runs/mine/report.html").read_text(encoding="utf-8")
