@@ -49,7 +49,8 @@ def test_jobs_are_run_tried_again_and_not_run_twice(tmp_path: Path) -> None:
 
 
 def test_a_stop_saves_what_is_under_way(tmp_path: Path) -> None:
-    job = {"name": "long", "run": "run permuted-digits bcl-dual --seeds 6 --device cpu --workers 1 --out DIR/long"}
+    learn = "run permuted-digits bcl-dual --seed 0 --set outer_steps=8"  # long enough to be stopped on a quick machine
+    job = {"name": "long", "run": f"{learn} --device cpu --workers 1 --out DIR/long"}
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump([job]))
     words = [sys.executable, str(SCRIPT), str(tmp_path / "jobs.yaml"), str(tmp_path / "out")]
     process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
