@@ -55,7 +55,7 @@ def test_a_stop_saves_what_is_under_way(tmp_path: Path) -> None:
     words = [sys.executable, str(SCRIPT), str(tmp_path / "jobs.yaml"), str(tmp_path / "out")]
     process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
     log = tmp_path / "out" / "long.log"
-    until(lambda: log.exists() and "steps" in log.read_text())
+    until(lambda: log.exists() and " steps;" in log.read_text())
     process.terminate()
     assert process.wait(timeout=60) == 130
     assert "the same command goes on" in log.read_text()
