@@ -15,6 +15,7 @@ from bcl.learners.hypergradient import hypergradient_step
 from bcl.learners.ingredients import Averaging, Views
 from bcl.learners.released import Extensions, ReleasedHabits
 from bcl.learners.replay import (
+    Stored,
     can_replay,
     draw_replay,
     extend_targets,
@@ -49,7 +50,7 @@ class PaperHyper(HyperParameters):
 
 
 @hypers
-class BCLDualHyper(PaperHyper, Extensions, Views, Averaging, ReleasedHabits):
+class BCLDualHyper(PaperHyper, Extensions, Stored, Views, Averaging, ReleasedHabits):
     """The paper's, what every method can be given, and the options of `released.py`."""
 
 

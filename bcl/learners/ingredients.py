@@ -66,9 +66,10 @@ class Descending(Learner):
 
     def setup(self) -> None:
         h = self.hyper
-        check_views(self.setting, getattr(h, "augment", "none"))
+        if isinstance(h, Views):
+            check_views(self.setting, h.augment)
         self.optimizer = optimizer_of(self)
-        self.mean = RunningMean(self.net) if getattr(h, "mean_decay", 0) else None
+        self.mean = RunningMean(self.net) if isinstance(h, Averaging) and h.mean_decay else None
 
     def answering(self) -> nn.Module:
         """The network that answers."""

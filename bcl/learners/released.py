@@ -7,9 +7,9 @@ from bcl.learners.hyper import HyperParameters, hyper, hypers
 
 @hypers
 class Extensions(HyperParameters):
-    """Options beyond the paper's tables: maximally interfered retrieval, a reservoir, targets that know later classes,
-    the exact outer gradient (Eq. 4), adaptation at test time; see `retrieval.py`, `replay.memory_of`,
-    `replay.extend_targets`, `hypergradient.py` and `adaptation.py`."""
+    """Options beyond the paper's tables: maximally interfered retrieval, targets that know later classes, the exact
+    outer gradient (Eq. 4), adaptation at test time; see `retrieval.py`, `replay.extend_targets`, `hypergradient.py` and
+    `adaptation.py`."""
 
     retrieval: str = hyper(
         "uniform", "what is replayed: a uniform draw, or its most interfered samples", choices=("uniform", "mir")
@@ -17,12 +17,6 @@ class Extensions(HyperParameters):
     candidates: int = hyper(50, "samples that MIR draws and chooses from", symbol="C", low=1)
     track_candidates: bool = hyper(
         True, "batch norm's running statistics follow MIR's candidates too, as in its authors' code"
-    )
-    memory: str = hyper(
-        "ring",
-        "the episodic memory: the latest of each task; or a uniform sample, of the stream, of each class (balanced) or "
-        "each task (dynamic) that has begun, in the slots of all tasks from the start",
-        choices=("ring", "reservoir", "balanced", "dynamic"),
     )
     later_classes: float = hyper(
         1.0, "probability, in a stored target, of a class that came later: so much of its least probable class's", low=0

@@ -183,7 +183,7 @@ class Stored(HyperParameters):
 
 @hypers
 class Common(Stored, Steps):
-    """What a replaying method can be given whose answers are its own."""
+    """What every method can be given that replays from one memory and takes steps."""
 
 
 @hypers
