@@ -1,8 +1,16 @@
-"""`python -m bcl`."""
+"""The program `bcl`, and `python -m bcl`."""
 
 import sys
 
-from bcl.cli import main
+
+def main() -> int:
+    try:
+        from bcl.cli import main
+    except KeyboardInterrupt:
+        print("bcl: stopped", file=sys.stderr)
+        return 130
+    return main()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
@@ -85,14 +85,14 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in words or bool(os.environ.get("BCL_DEBUG"))
     words = [word for word in words if word != "--debug"]
     with outlets(), _shown(), _signals() as received:
-        code = _outcome(words, debug)
+        code = _outcome(words, debug, received)
         reason = deliver()
         if reason and code == 0:
             code = _fail(f"{UNDELIVERED}: {reason}", 1)
     return 128 + received[0] if code == STOPPED and received else code
 
 
-def _outcome(words: list[str], debug: bool) -> int:
+def _outcome(words: list[str], debug: bool, received: Sequence[int]) -> int:
     try:
         code = app(words, prog_name="bcl", standalone_mode=False)
         if code == STOPPED:  # typer's word for a KeyboardInterrupt
@@ -115,6 +115,8 @@ def _outcome(words: list[str], debug: bool) -> int:
             return _fail(f"{str(error.filename)[:200]}: {error.strerror}", 2)
         if not debug and hasattr(error, "exit_code"):
             return _usage(error, words)
+        if not debug and received:  # a library that was being imported made an error of its own of it
+            return _fail(_stopped(words), STOPPED)
         if not debug and authors_line(error):
             return _fail(describe(error), 1)
         raise
@@ -143,11 +145,13 @@ def _signals() -> Iterator[list[int]]:
 
     def stop(number: int, _: object) -> None:
         received.append(number)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     before = {}
     try:
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in ("SIGTERM", "SIGHUP", "SIGINT"):
             if hasattr(signal, name) and signal.getsignal(number := getattr(signal, name)) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, stop)
     except ValueError:  # not in the main thread

@@ -17,6 +17,8 @@ from journals import journal
 from PIL import Image
 from same_process import Run, same_process
 
+from bcl.__main__ import main as program
+from bcl.cli import catalogue
 from bcl.cli.main import _stopped, main
 from bcl.data import decode
 from bcl.runs.config import RunConfig
@@ -190,6 +192,39 @@ def test_what_goes_on_after_ctrl_c_depends_on_the_command() -> None:
     assert _stopped(["--debug", "tune", "split-digits", "er"]) == "stopped; the same command goes on"
     assert _stopped(["suite", "run", "digits"]) == "stopped; the same command goes on"
     assert _stopped(["speed"]) == "stopped"
+
+
+def test_ctrl_c_is_no_error_of_a_library_that_was_being_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def content(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise AttributeError("module 'numpy' has no attribute 'matrix'") from None
+
+    monkeypatch.setattr(catalogue, "content", content)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["list"]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "bcl: stopped\n"
+
+
+def test_ctrl_c_before_there_is_a_command_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Finder:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "bcl.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "bcl.cli")
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    assert program() == 130
+    assert capsys.readouterr().err == "bcl: stopped\n"
 
 
 def test_a_run_of_a_search_is_found_again_by_the_search() -> None:
