@@ -23,9 +23,12 @@ def finish(outcome: Outcome, as_json: bool) -> None:
         from rich.console import Console
 
         from bcl.report.grouping import from_results
+        from bcl.report.read import of_suite
         from bcl.report.terminal import table
 
-        Console().print(table(from_results(outcome.results, labels=outcome.labels)))
+        results = outcome.results
+        study = of_suite(outcome.where, results) if outcome.suite else from_results(results, labels=outcome.labels)
+        Console().print(table(study))
     if outcome.results:
         print(f"hyper-parameters: {outcome.sources}", file=sys.stderr)
         print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)

@@ -32,6 +32,14 @@ def read_study(root: Path, title: str = "") -> Study:
     return replace(from_results(results, title), problems=tuple(problems))
 
 
+def of_suite(root: Path, results: Sequence[Result]) -> Study:
+    """Of the suite that was run into a directory, the lines that these runs are of."""
+    record, runs = read_record(root), {str(run["id"]): run for run in results}
+    assert record is not None
+    lines = [line for line in record["lines"] if runs.keys() & {*line["runs"]}]
+    return _from_record(root, {**record, "lines": lines}, runs, ())
+
+
 def _from_record(root: Path, record: dict[str, Any], runs: Runs, problems: Sequence[str]) -> Study:
     figures = published(record["published"])
     by_group: dict[str, list[dict[str, Any]]] = {}

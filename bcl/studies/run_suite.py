@@ -34,6 +34,7 @@ class Outcome(NamedTuple):
     results: list[Result]  # in the order of the suite
     failures: list[tuple[str, str]]  # what, why
     where: Path  # the store
+    suite: str  # whose record is there; empty where none was asked for
     labels: dict[str, list[str]]  # what the suite calls every run, by its id
     sources: str  # where the hyper-parameters come from, in one line
 
@@ -114,7 +115,7 @@ def run_suite(
             name = _short(RunConfig.from_json(result["config"]))
             log.warning("%s diverged: its weights are not finite", name)
     names = labels((one.line.label, [config.id for config in one.configs]) for one in planned)
-    return Outcome(results, failures, store.root, names, where_values_come_from(planned))
+    return Outcome(results, failures, store.root, suite.name, names, where_values_come_from(planned))
 
 
 def _check(engine: str, address: str | None, live: str, save_every: float) -> None:

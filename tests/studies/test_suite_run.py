@@ -138,6 +138,32 @@ def test_the_table_and_the_json_call_a_line_by_its_label(
     }
 
 
+GROUPED = """
+seeds: 1
+runs:
+  - &er {benchmark: split-digits, method: er, samples: 20, group: "rings, er", label: none}
+  - {<<: *er, label: mean, set: {mean_decay: 0.9}}
+  - {<<: *er, method: agem, group: "rings, agem"}
+  - {<<: *er, method: agem, group: "rings, agem", label: mean, set: {mean_decay: 0.9}}
+"""
+
+
+def test_the_table_has_the_suites_own_parts_and_of_these_what_was_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("mine.yaml").write_text(GROUPED)
+
+    def printed(*words: str) -> list[str]:
+        assert main(["suite", "run", "mine.yaml", "--workers", "1", "--device", "cpu", *words]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return [line.split("│")[1].strip() if "│" in line else line.strip() for line in lines if line[0] not in "┏┃┡└"]
+
+    assert printed() == ["rings, er", "none", "mean", "rings, agem", "none", "mean"]
+    assert printed("--methods", "agem") == ["rings, agem", "none", "mean"]
+
+
 NETS = """
 import os, signal
 import torch
