@@ -65,7 +65,8 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
     for line in lines:
         done = [run for run in line["runs"] if run in theirs]
         new = {**line, "label": label or line["label"], "runs": done}
-        same = _same(record["lines"], new, suite is not None, known)
+        told = [*(["settings"] if suite else []), *(["set"] if known or _shared(lines, new) else [])]
+        same = _same(record["lines"], new, told)
         if done and (same is not None or not known):
             _place(record["lines"], new, same, found, told=("set",) if suite else ())
             taken += len(done)
@@ -118,13 +119,21 @@ def _by_method(results: list[Any]) -> list[Line]:
     return list(lines.values())
 
 
-def _same(lines: Sequence[Line], new: Line, planned: bool, known: bool) -> int | None:
-    """Where the line is that it is. Lines of a plan differ in their settings, as in the memory along an axis; those of
-    `bcl run` do not say theirs. A line that is alone with its name stays it when other values are set for it."""
-    named = [i for i, line in enumerate(lines) if (line["group"], line["label"]) == (new["group"], new["label"])]
-    told = [*(["settings"] if planned else []), *(["set"] if known or len(named) > 1 else [])]
-    same = (i for i in named if all((lines[i].get(key) or {}) == (new.get(key) or {}) for key in told))
+def _same(lines: Sequence[Line], new: Line, told: Sequence[str]) -> int | None:
+    """Where the line is that it is: of its name, and alike in what is told. Lines of a plan differ in their settings,
+    as in the memory along an axis; those of `bcl run` do not say theirs. A line that is alone with its name, there and
+    in its store, stays it when other values are set for it."""
+    told = [*told, "set"] if _shared(lines, new) else told
+    same = (i for i in _named(lines, new) if all((lines[i].get(key) or {}) == (new.get(key) or {}) for key in told))
     return next(same, None)
+
+
+def _shared(lines: Sequence[Line], new: Line) -> bool:
+    return len(_named(lines, new)) > 1
+
+
+def _named(lines: Sequence[Line], new: Line) -> list[int]:
+    return [i for i, line in enumerate(lines) if (line["group"], line["label"]) == (new["group"], new["label"])]
 
 
 def _place(lines: list[Line], new: Line, same: int | None, found: Mapping[str, Any], told: Sequence[str] = ()) -> None:

@@ -222,6 +222,16 @@ def test_lines_of_a_suite_are_told_apart_by_their_settings(tmp_path: Path) -> No
     assert len(read_record(archive)["lines"]) == 3
 
 
+def test_lines_of_a_store_that_differ_in_what_is_set_do_not_replace_each_other(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["publish"]
+    archive, slow = tmp_path / "archive", "memory: 2, method: er, set: {lr: 0.05}"
+    main(["report", str(digits_store(tmp_path / "one", slow)), "--archive", str(archive)])
+    both = digits_store(tmp_path / "both", "memory: 2, method: er, set: {lr: 0.2}", f"{slow}, seeds: 2")
+    assert publish(archive, both) == 3
+    lines = read_record(archive)["lines"]
+    assert [(line["set"], len(line["runs"])) for line in lines] == [({"lr": 0.05}, 2), ({"lr": 0.2}, 1)]
+
+
 def test_what_an_archive_knows_has_the_same_values_set(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "bench" / "publish.py"))
     archive, store = tmp_path / "archive", digits_store(tmp_path / "store", "memory: 2, method: er, set: {lr: 0.2}")
