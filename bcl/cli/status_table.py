@@ -39,13 +39,15 @@ def print_status(status: dict[str, Any]) -> None:
 def _table(status: dict[str, Any], room: int) -> Table:
     """Within `room`, with every name whole where that is possible."""
     shared = _shared(status["lines"])
-    columns = _columns(status["lines"], shared)
+    groups = {line["group"] for line in status["lines"]}
+    alone = groups.pop() if len(groups) == 1 < len(status["lines"]) else ""
+    columns = _columns(status["lines"], shared, alone)
     gap = 2 if _least(columns, 2) <= room else 1
     widths = _widths(columns, room, gap)
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, gap, 0, 0), title_justify="left")
     table.title = Text(status["suite"])
-    if shared:
-        table.title.append(f"   {assignments(shared)}", style="dim")
+    for once in (alone, assignments(shared)):
+        table.title.append(f"   {once}" if once else "", style="dim")
     for name in columns:
         justify: Any = "left" if name in NAMES else "right"
         table.add_column(name, width=widths[name], justify=justify, no_wrap=name not in FLEXIBLE, overflow="fold")
@@ -62,10 +64,11 @@ def _shared(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
-def _columns(lines: Sequence[dict[str, Any]], shared: Mapping[str, Any]) -> Columns:
-    """Every column's cells. What is as in the line above is not repeated, and what no line has is no column."""
+def _columns(lines: Sequence[dict[str, Any]], shared: Mapping[str, Any], group: str) -> Columns:
+    """Every column's cells. What is as in the line above is not repeated, and what no line has is no column; `shared`
+    settings and a `group` that is that of all are said above."""
     columns: Columns = {name: [] for name in (*NAMES, "seeds", "done", "failed", "missing", "time left")}
-    before, said = "", ""
+    before, said = group, ""
     for line in lines:
         settings = assignments({name: value for name, value in line["settings"].items() if name not in shared})
         same = settings == said and line["group"] == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -31,6 +32,22 @@ def test_what_the_suites_beyond_the_paper_ask_for_exists(name: str) -> None:
         method(line.method).Hyper.of({**chosen, **line.overrides})
         if "memory_total" in line.options:
             assert line.options["memory_total"] % benchmark(line.benchmark).learning_tasks == 0
+
+
+def test_the_values_of_the_fields_protocol_are_the_same_on_every_data_set() -> None:
+    def values(suite: str, memory: int) -> dict[str, dict[str, Any]]:
+        lines = [line for line in load(suite).lines if line.options.get("memory_total") == memory]
+        chosen = [preset(line.benchmark, "class", benchmark(line.benchmark).scenario, line.method) for line in lines]
+        return {
+            line.label: vars(method(line.method).Hyper.of({**values, **line.overrides}))
+            for line, values in zip(lines, chosen, strict=True)
+        }
+
+    protocol = values("beyond/protocol", 2000)
+    for suite, memory in (("beyond/cifar10", 500), ("beyond/tiny-imagenet", 5000)):
+        found = values(suite, memory)
+        assert len(found) == 10
+        assert found == {label: protocol[label] for label in found}
 
 
 def test_table_1_is_twelve_methods_on_four_benchmarks_with_five_seeds() -> None:
