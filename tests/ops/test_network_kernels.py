@@ -71,11 +71,13 @@ def check_conv_norm() -> None:
         (5, 7, 5, 1, 1, 0, (2, 40), True, True, False),
         (3, 16, 17, 7, 2, 3, (2,), False, False, True),
         (2, 3, 4, 1, 1, 0, (1030, 1), True, False, True),  # more tiles than are summed up at once
+        (5, 8, 11, 7, 2, 3, (3, 4), True, True, True),
+        (5, 8, 11, 7, 2, 3, (3, 4), False, True, True),
         (40, 70, 2, 3, 1, 1, (9, 30), True, True, True),
         (64, 64, 4, 3, 1, 1, (3, 5), True, True, True),
         (64, 128, 5, 3, 2, 1, (3,), True, False, True),
     ]
-    some = slice(None) if DEVICE == "cuda" else slice(0, 8)  # the last take the interpreter long
+    some = slice(None) if DEVICE == "cuda" else slice(0, 10)  # the last take the interpreter long
     for channels, filters, size, kernel, stride, pad, groups, last, with_shortcut, relu in cases[some]:
         draw = torch.Generator().manual_seed(1)
         layout = torch.channels_last if last else torch.contiguous_format
