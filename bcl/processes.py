@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -12,6 +13,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, SpawnContext
 
 STOP_SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 
 
 def cores() -> int:
@@ -36,6 +38,15 @@ def start_server(runs: int, workers: int | None) -> None:
     if min(runs, workers or cores()) > 1 and quick_start().get_start_method() == "forkserver":
         with sigint_blocked():
             forkserver.ensure_running()
+
+
+def keep_freed_memory() -> None:
+    """Let what this process frees serve it again, where its C library is glibc. Else large blocks go back to the
+    system, and are had anew, page by page, in every step."""
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    if library is not None and hasattr(library, "gnu_get_libc_version"):
+        for what, value in ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1)):
+            library.mallopt(what, value)
 
 
 def take(environment: Mapping[str, str]) -> None:

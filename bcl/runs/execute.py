@@ -13,6 +13,7 @@ from bcl.engine.clock import PHASES
 from bcl.errors import DamagedFileError, InputError, UserError, first_line
 from bcl.loading import authors_line, describe
 from bcl.metrics import all_metrics, continual_metrics, prequential_accuracy
+from bcl.processes import keep_freed_memory
 from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
 from bcl.runs.options import DEFAULTS, RunOptions
@@ -32,6 +33,7 @@ def execute_together(configs: Sequence[RunConfig], store: RunStore, options: Run
 
     began = time.monotonic()
     torch.set_num_threads(1)
+    keep_freed_memory()
     device = torch.device(configs[0].device)
     set_precision(configs[0].precision)
     streams: dict[Any, Any] = {}
