@@ -22,6 +22,7 @@ CLASS_ORDER, PERMUTATION, ARRIVAL = range(3)
 PARTS = ("learn", "tune")
 OWN = ("folder:", "npz:")
 LEARNING = "learning samples"
+SIZE = "classes_per_task"
 B = TypeVar("B", bound="Benchmark")
 
 
@@ -250,11 +251,14 @@ BENCHMARKS: dict[str, Benchmark] = {
 def benchmark(name: str) -> Benchmark:
     """A benchmark by name, or one of the user's own data: `folder:PATH` or `npz:FILE`.
 
-    What follows a question mark varies its stream: `split-digits?blurry=0.1&imbalance=0.01` (see `Variation`).
+    What follows a question mark varies its stream: `split-digits?blurry=0.1&imbalance=0.01` (see `Variation`); and
+    `?classes_per_task=5` makes tasks of so many classes.
 
     >>> stream = benchmark("split-digits").stream(seed=0, tasks=3)
     >>> len(stream), stream.setting.classes
     (3, ((0, 1), (2, 3), (4, 5)))
+    >>> benchmark("split-digits?classes_per_task=5").stream(seed=0).setting.classes
+    ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
     """
     if name.startswith(OWN):
         from bcl.streams.own import own_benchmark
@@ -265,11 +269,31 @@ def benchmark(name: str) -> Benchmark:
         if os.path.exists(base):
             raise InputError(f"your own data are named {'folder' if os.path.isdir(base) else 'npz'}:{name}")
         raise unknown("benchmark", base, (*BENCHMARKS, "folder:PATH", "npz:FILE"))
-    found = query(options)
+    found, home = query(options), BENCHMARKS[base]
     for option in found:
-        if option not in OPTIONS:
-            raise unknown(f"option of {base}:", option, OPTIONS)
-    return varied(replace(BENCHMARKS[base], name=name), found) if found else BENCHMARKS[base]
+        if option not in (*OPTIONS, SIZE):
+            raise unknown(f"option of {base}:", option, (*OPTIONS, SIZE))
+    if SIZE in found:
+        home = regrouped(home, found.pop(SIZE))
+    return varied(replace(home, name=name), found) if options else home
+
+
+def regrouped(home: Benchmark, size: str) -> Benchmark:
+    """The benchmark with its classes in tasks of another size, and as many slots for each class."""
+    if home.kind != "split":
+        raise InputError(f"{home.name}: all its tasks have the same classes; {SIZE} is for tasks that do not")
+    learnt, tuned = (home.classes_per_task * tasks for tasks in (home.learning_tasks, home.tuning_tasks))
+    sizes = [str(n) for n in range(1, learnt + 1) if learnt % n == tuned % n == 0]
+    if size not in sizes:
+        raise InputError(f"{home.name}: {SIZE} must divide its classes; it may be {', '.join(sizes)}, not {size!r}")
+    each = int(size)
+    return replace(
+        home,
+        classes_per_task=each,
+        learning_tasks=learnt // each,
+        tuning_tasks=tuned // each,
+        memory=home.memory * each // home.classes_per_task,
+    )
 
 
 def varied(home: B, options: Mapping[str, str]) -> B:

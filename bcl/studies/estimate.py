@@ -8,7 +8,8 @@ from typing import Any
 from bcl.data.sets import SETS
 from bcl.learners import METHODS, method
 from bcl.learners.said import said
-from bcl.streams import BENCHMARKS, Benchmark
+from bcl.streams import Benchmark, benchmark
+from bcl.streams.benchmark import OWN
 from bcl.studies.plan import Planned
 
 # Seconds of a plain SGD step on ten samples: on one CPU thread, and on a GPU that several runs share.
@@ -35,9 +36,9 @@ class Estimate:
 
 
 def guess(one: Planned, device: str) -> float:
-    home = BENCHMARKS.get(one.line.benchmark.partition("?")[0])
-    if home is None:  # the user's own data
+    if one.line.benchmark.startswith(OWN):
         return UNKNOWN * 60
+    home = benchmark(one.line.benchmark)
     config = one.configs[0] if one.configs else None
     tasks = config.tasks if config else int(one.line.options.get("tasks") or home.learning_tasks)
     spec = SETS.get(home.dataset)

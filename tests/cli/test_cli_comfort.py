@@ -236,8 +236,9 @@ def test_plain_lines_say_how_long_the_rest_takes(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "a: 10/10 steps; 1/2 runs complete, 1 steps/s, 10.0 s left\n"
 
 
-def planned(benchmark: str, **values: Any) -> Planned:
-    return Planned(Line(benchmark, "er", benchmark, "er", 1, {"tasks": 1, "samples": 100}, values), ())
+def planned(benchmark: str, options: dict[str, Any] | None = None, **values: Any) -> Planned:
+    options = {"tasks": 1, "samples": 100} if options is None else options
+    return Planned(Line(benchmark, "er", benchmark, "er", 1, options, values), ())
 
 
 def test_larger_images_take_longer() -> None:
@@ -245,6 +246,13 @@ def test_larger_images_take_longer() -> None:
     assert large / small == pytest.approx((84 / 32) ** 2)
     on_gpu = guess(planned("split-miniimagenet"), "cuda") / guess(planned("split-cifar100"), "cuda")
     assert 1.0 < on_gpu < large / small
+
+
+def test_tasks_of_another_size_take_as_long_in_all() -> None:
+    plain, small = (guess(planned(f"split-cifar100{size}", {}), "cpu") for size in ("", "?classes_per_task=1"))
+    assert small == pytest.approx(plain)
+    one = guess(planned("split-cifar100?classes_per_task=1", {"tasks": 1}), "cpu")
+    assert one == pytest.approx(plain / 85)
 
 
 def test_more_steps_per_batch_take_longer() -> None:

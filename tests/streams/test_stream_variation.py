@@ -9,7 +9,7 @@ from bcl.learners.finetune import Finetune
 from bcl.nets import MLP, visible_at_start
 from bcl.runs.chance import chance
 from bcl.runs.config import RunConfig
-from bcl.streams import Setting, benchmark, from_samples
+from bcl.streams import BENCHMARKS, Setting, benchmark, from_samples
 from bcl.streams.rotation import rotate
 
 
@@ -125,6 +125,23 @@ def test_turning_is_what_scipy_does():
         assert np.allclose(turned, wanted, atol=1e-4)
 
 
+def test_tasks_of_another_size_have_the_same_samples_in_the_same_order_of_classes():
+    plain, large = benchmark("split-digits").stream(4), benchmark("split-digits?classes_per_task=5").stream(4)
+    assert len(plain) == 5
+    assert len(large) == 2
+    assert sorted(all_rows("split-digits", 4)) == sorted(all_rows("split-digits?classes_per_task=5", 4))
+    order, same = ([c for plan in s.plans for c in plan.classes.tolist()] for s in (plain, large))
+    assert order == same
+    assert large.setting.memory == 50  # ten slots for each class, as the benchmark has it
+    small = benchmark("split-digits?classes_per_task=1&blurry=0.1")
+    assert small.variation.blurry == 0.1
+    assert len(small.stream(0, part="tune", scenario="class")) == 10
+
+
+def test_slots_per_class_stay_whole():
+    assert not [b.name for b in BENCHMARKS.values() if b.kind == "split" and b.memory % b.classes_per_task]
+
+
 def test_own_data_have_blurry_tasks_too():
     home = own(scenario="class")
     stream = type(home)(**{**vars(home), "variation": benchmark("split-digits?blurry=0.25").variation}).stream(0)
@@ -148,6 +165,10 @@ def test_own_data_have_blurry_tasks_too():
         ("split-digits?blurry=0.1&blurry=0.2", "each once"),
         ("split-digit?blurry=0.1", "unknown benchmark 'split-digit'; did you mean split-digits"),
         ("npz:nowhere.npz?blurry=2", "blurry is a share"),
+        ("split-digits?classes_per_task=3", "must divide its classes; it may be 1, 2, 5, 10, not '3'"),
+        ("split-cifar100?classes_per_task=17", "it may be 1, 5, not '17'"),
+        ("split-digits?classes_per_task=05", "not '05'"),
+        ("permuted-digits?classes_per_task=5", "all its tasks have the same classes"),
     ],
 )
 def test_options_that_cannot_be(name, says):
