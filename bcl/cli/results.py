@@ -26,8 +26,8 @@ def finish(outcome: Outcome, as_json: bool) -> None:
         from bcl.report.read import of_suite
         from bcl.report.terminal import table
 
-        results = outcome.results
-        study = of_suite(outcome.where, results) if outcome.suite else from_results(results, labels=outcome.labels)
+        results, record = outcome.results, outcome.record
+        study = of_suite(outcome.where, record, results) if record else from_results(results, labels=outcome.labels)
         Console().print(table(study))
     if outcome.results:
         print(f"hyper-parameters: {outcome.sources}", file=sys.stderr)

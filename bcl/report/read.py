@@ -32,10 +32,9 @@ def read_study(root: Path, title: str = "") -> Study:
     return replace(from_results(results, title), problems=tuple(problems))
 
 
-def of_suite(root: Path, results: Sequence[Result]) -> Study:
-    """Of the suite that was run into a directory, the lines that these runs are of."""
-    record, runs = read_record(root), {str(run["id"]): run for run in results}
-    assert record is not None
+def of_suite(root: Path, record: Mapping[str, Any], results: Sequence[Result]) -> Study:
+    """Of a suite that was run into a directory, the lines that these runs are of."""
+    runs = {str(run["id"]): run for run in results}
     lines = [line for line in record["lines"] if runs.keys() & {*line["runs"]}]
     return _from_record(root, {**record, "lines": lines}, runs, ())
 

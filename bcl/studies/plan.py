@@ -141,8 +141,8 @@ def labels(lines: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:
     return found
 
 
-def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
-    """Write the plan beside the runs."""
+def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> dict[str, Any]:
+    """Write the plan beside the runs; what it says."""
     lines = [
         {
             "group": one.line.group,
@@ -170,6 +170,7 @@ def save_record(store: RunStore, suite: Suite, planned: list[Planned]) -> None:
     sealed = {"checksum": checksum(content), **content}  # first, so that it stays where the end is cut off
     text = yaml.safe_dump(sealed, sort_keys=False, allow_unicode=True, width=120)
     write_atomically(store.root / RECORD, (HEAD + text).encode())
+    return content
 
 
 def read_record(root: Path) -> dict[str, Any] | None:

@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     results: list[Result]  # in the order of the suite
     failures: list[tuple[str, str]]  # what, why
     where: Path  # the store
-    suite: str  # whose record is there; empty where none was asked for
+    record: dict[str, Any] | None  # of the suite, as it was written there; None where none was asked for
     labels: dict[str, list[str]]  # what the suite calls every run, by its id
     sources: str  # where the hyper-parameters come from, in one line
 
@@ -75,8 +75,7 @@ def run_suite(
     _try_out(suite, planned, store)
     _tell_untuned(planned)
     store.prepare()
-    if suite.name:
-        save_record(store, suite, whole)
+    record = save_record(store, suite, whole) if suite.name else None
     estimate = Estimate(finished(planned, store))
     # The longest first, so that no worker is left with a long run at the end while the others are idle; the seeds of a
     # line stay together, for those that can share a GPU.
@@ -115,7 +114,7 @@ def run_suite(
             name = _short(RunConfig.from_json(result["config"]))
             log.warning("%s diverged: its weights are not finite", name)
     names = labels((one.line.label, [config.id for config in one.configs]) for one in planned)
-    return Outcome(results, failures, store.root, suite.name, names, where_values_come_from(planned))
+    return Outcome(results, failures, store.root, record, names, where_values_come_from(planned))
 
 
 def _check(engine: str, address: str | None, live: str, save_every: float) -> None:

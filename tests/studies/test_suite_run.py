@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journals import assert_computed_once
@@ -13,6 +14,7 @@ from bcl.runs import claims, config
 from bcl.runs.config import RunConfig
 from bcl.runs.store import RunStore
 from bcl.schedule.local import run_all
+from bcl.studies import run_suite
 
 SMALL = "{title: Small, seeds: 2, runs: [{benchmark: split-digits, methods: [finetune, er, offline], samples: 40}]}"
 
@@ -146,6 +148,28 @@ runs:
   - {<<: *er, method: agem, group: "rings, agem"}
   - {<<: *er, method: agem, group: "rings, agem", label: mean, set: {mean_decay: 0.9}}
 """
+
+
+def test_the_table_is_of_the_suite_that_was_run_though_another_has_written_its_plan_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    Path("other.yaml").write_text(SMALL.replace("samples: 40", "samples: 30, group: unlike"))
+
+    run = ["suite", "run", "small.yaml", "--workers", "1", "--methods", "er", "--out", "both"]
+
+    def run_beside(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(run_suite, "run_all", run_all)
+        assert main([*run[:2], "other.yaml", *run[3:]]) == 0
+        assert "unlike" in "".join(capsys.readouterr())
+        return run_all(*given, **options)
+
+    monkeypatch.setattr(run_suite, "run_all", run_beside)
+    assert main(run) == 0
+    out = capsys.readouterr().out
+    assert "er" in out
+    assert "unlike" not in out
 
 
 def test_the_table_has_the_suites_own_parts_and_of_these_what_was_asked_for(
