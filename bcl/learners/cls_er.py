@@ -14,7 +14,7 @@ from bcl.learners.replay import Common, Replaying, draw_or_repeat, keep, mean_lo
 from bcl.memory import Samples
 from bcl.nets import FrozenCopy
 from bcl.ops.losses import Loss
-from bcl.ops.updates import interpolate_, whole_state
+from bcl.ops.updates import interpolate_
 
 
 @hypers
@@ -44,10 +44,10 @@ class CLSER(Replaying):
 
     L is one mean over all samples. The squared distance is a mean over the samples and over the classes that are
     visible for each. Batch norm sees the replayed samples alone for the distance, and all samples together for L; the
-    means normalise by the batch too. Whether a mean is updated is drawn from the learner's generator.
+    means normalise by the batch too, and gather statistics of their own from what is replayed, by which they answer.
+    Whether a mean is updated is drawn from the learner's generator.
 
-    Deviations: the means include batch-norm statistics; in the authors' code each mean collects its own while it looks
-    at the memory. Classes that have not come yet are masked. The authors learn in several epochs from most data sets.
+    Deviations: classes that have not come yet are masked. The authors learn in several epochs from most data sets.
     """
 
     Hyper = CLSERHyper
@@ -58,7 +58,7 @@ class CLSER(Replaying):
 
     def setup(self) -> None:
         super().setup()
-        self.plastic, self.stable = (FrozenCopy(self.net, batch_statistics=True) for _ in range(2))
+        self.plastic, self.stable = (FrozenCopy(self.net, "gathered") for _ in range(2))
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 
@@ -79,20 +79,28 @@ class CLSER(Replaying):
 
     def follow(self, mean: FrozenCopy, decay: float, now: Tensor) -> None:
         stays = torch.where(now, (1 - 1 / (self.steps + 1)).clamp(max=decay), 1.0)
-        interpolate_(self.whole_state(), whole_state(mean.net), stays)
+        interpolate_(list(self.net.parameters()), list(mean.net.parameters()), stays)
 
     def loss(self, x: Tensor, y: Tensor, t: int) -> Loss:
         replay, weight = draw_or_repeat(self, self.memory, self.hyper.replay_batch, x, y, t)
         seen, again = self.view(x), self.view(replay.x)
-        held = self.distance(replay._replace(x=again))
+        held = self.distance(replay._replace(x=again), weight)
         logits = self.mask(self.raw_logits(seen, again), t, replay.task)
         return mean_loss(logits, y, replay, weight) + weighted(self.hyper.consistency_weight * held, weight)
 
-    def distance(self, replay: Samples) -> Tensor:
+    def statistics(self) -> list[Tensor]:
+        """What batch norm has gathered in the two means."""
+        return [own for mean in (self.plastic, self.stable) for own in mean.buffers() if own.is_floating_point()]
+
+    def distance(self, replay: Samples, weight: Tensor | None) -> Tensor:
         """The mean square of what separates the network from the better of the two means, sample by sample."""
         x, visible = self.scale(replay.x), self.visible[replay.task]
         now = self.raw_logits(x)
+        before = [] if weight is None else [statistic.clone() for statistic in self.statistics()]
         stable, plastic = (self.raw_logits(x, net=mean) for mean in (self.stable, self.plastic))
+        if weight is not None:  # of what is not stored they gather nothing
+            for statistic, was in zip(self.statistics(), before, strict=True):
+                statistic.copy_(torch.where(weight > 0, statistic, was))
         right = [
             softmax(self.mask(logits, replay.task), dim=1).gather(1, replay.y[:, None]) for logits in (stable, plastic)
         ]

@@ -46,8 +46,8 @@ class RunningMean(FrozenCopy):
     n / (n + 9), so that it reaches back over a tenth of a short stream, and as far as `decay` says in a long one.
     """
 
-    def __init__(self, net: nn.Module, batch_statistics: bool = False):
-        super().__init__(net, batch_statistics)
+    def __init__(self, net: nn.Module):
+        super().__init__(net)
         self.steps: Tensor
         self.register_buffer("steps", torch.zeros(()))
 

@@ -78,7 +78,7 @@ class KDR(Answering):
         super().setup()
         self.expert = deepcopy(self.net)
         by_batch = self.hyper.old_mode == "train"
-        self.old = FrozenCopy(self.net, batch_statistics=by_batch) if self.hyper.keep_on_new or by_batch else None
+        self.old = FrozenCopy(self.net, "batch" if by_batch else "own") if self.hyper.keep_on_new or by_batch else None
 
     def kept_beside(self) -> dict[str, Field]:
         return {"target": Field((self.setting.n_classes,), torch.float32)}

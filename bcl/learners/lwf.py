@@ -50,7 +50,7 @@ class LwF(Descending):
 
     def setup(self) -> None:
         super().setup()
-        self.old = FrozenCopy(self.net, batch_statistics=self.hyper.old_mode == "train")
+        self.old = FrozenCopy(self.net, "batch" if self.hyper.old_mode == "train" else "own")
 
     def step_signature(self) -> Hashable:
         return bool(self.past)

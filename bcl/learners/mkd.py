@@ -61,7 +61,7 @@ class MKD(Replaying):
 
     def setup(self) -> None:
         super().setup()
-        self.teacher = FrozenCopy(self.net, batch_statistics=True)
+        self.teacher = FrozenCopy(self.net, "batch")
 
     def step_signature(self) -> Hashable:
         return bool(self.past)

@@ -38,27 +38,28 @@ class BatchNorm2d(nn.BatchNorm2d):
 
 
 class FrozenCopy(nn.Module):
-    """A copy that is never trained and never leaves evaluation mode: batch norm uses the statistics of its time.
+    """A copy that is never trained and never leaves evaluation mode.
 
-    `batch_statistics`: batch norm alone normalises by the batch that it is given, and its own statistics stay too.
+    `statistics`, by which batch norm normalises: its `own`, of the copy's time; those of the `batch` that it is given,
+    and its own stay; or those of the batch, and its own are `gathered` from what it is given.
     """
 
-    def __init__(self, net: nn.Module, batch_statistics: bool = False):
+    def __init__(self, net: nn.Module, statistics: str = "own"):
         super().__init__()
-        self.net, self.batch_statistics = deepcopy(net).requires_grad_(False), batch_statistics
+        self.net, self.statistics = deepcopy(net).requires_grad_(False), statistics
         self.eval()
 
     def train(self, mode: bool = True) -> FrozenCopy:
         del mode
         super().train(False)
         for module in self.modules():
-            if self.batch_statistics and isinstance(module, _BatchNorm):
+            if self.statistics != "own" and isinstance(module, _BatchNorm):
                 module.training = True
         return self
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        spare = dict(self.net.named_buffers()) if self.batch_statistics else {}
+        spare = dict(self.net.named_buffers()) if self.statistics == "batch" else {}
         spare = {name: buffer.clone() for name, buffer in spare.items()}  # these follow the batch
         out: Tensor = functional_call(self.net, spare, (x,)) if spare else self.net(x)
         return out

@@ -15,7 +15,9 @@ class NaiveCLSER(NaiveReplay):
     def improve(self, batch, replay, shown):
         views, again = self.viewed(batch), self.viewed(shown)
         now = self.logits(again)
-        means = [mean.copy().forward(self.inputs(again), True) for mean in (self.stable, self.plastic)]
+        means = [
+            (mean if replay else mean.copy()).forward(self.inputs(again), True) for mean in (self.stable, self.plastic)
+        ]
         logits = self.logits(views + again)
         loss = self.cross_entropy(batch + replay, logits[: len(batch) + len(replay)])
         if replay:
@@ -40,7 +42,7 @@ class NaiveCLSER(NaiveReplay):
 
     def follow(self, mean, stays):
         for name, value in self.net.value.items():
-            if not name.endswith("num_batches_tracked"):
+            if "running" not in name and not name.endswith("num_batches_tracked"):
                 mean.value[name] = stays * mean.value[name] + (1 - stays) * value.detach()
 
 

@@ -34,7 +34,7 @@ def test_it_stays_in_evaluation_mode_within_a_module_that_trains():
 
 def test_it_can_normalise_by_the_batch_and_stays_what_it_was():
     original = net()
-    copy = FrozenCopy(original, batch_statistics=True)
+    copy = FrozenCopy(original, "batch")
     before = {name: value.clone() for name, value in copy.state_dict().items()}
     x = torch.randn(5, 3) + 2
     expected = nn.Sequential(original[0], original[1].train(), nn.Identity())(x).detach()
@@ -43,6 +43,15 @@ def test_it_can_normalise_by_the_batch_and_stays_what_it_was():
         assert all(torch.equal(value, before[name]) for name, value in copy.state_dict().items())
     assert not torch.allclose(copy(x), FrozenCopy(original)(x))
     assert not copy.net[2].training, "batch norm alone differs"
+
+
+def test_it_can_gather_the_statistics_of_what_it_is_given():
+    original = net()
+    copy, trained = FrozenCopy(original, "gathered"), nn.Sequential(original[0], original[1].train())
+    x = torch.randn(5, 3) + 2
+    assert torch.equal(copy(x), trained(x).detach())
+    assert torch.equal(copy.net[1].running_mean, original[1].running_mean)
+    assert not torch.equal(copy.net[1].running_mean, torch.zeros(copy.net[1].num_features))
 
 
 def test_it_takes_weights_and_statistics_in_place():
