@@ -21,6 +21,7 @@ from bcl.runs.config import RunConfig
 from bcl.runs.execute import learner_of, stream_of
 from bcl.runs.precision import precision_context, set_precision
 from bcl.schedule.step_timing import beside, in_last_task, random_feed, release, timed
+from bcl.studies.speed import gpu_events
 from bcl.studies.suite import settings_of
 
 REPEATS = 20
@@ -29,15 +30,9 @@ CUDA = torch.device("cuda")
 
 def kernels(capture: Capture, members: int) -> list[tuple[float, float, str]]:
     """Microseconds and number, per member, and name."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        capture.replay()
-        torch.cuda.synchronize()
     found: dict[str, list[float]] = defaultdict(list)
-    for event in profiler.events():
-        if event.device_type.name == "CUDA":
-            found[event.name].append(event.time_range.end - event.time_range.start)
+    for event in gpu_events(capture.replay):
+        found[event.name].append(event.time_range.end - event.time_range.start)
     rows = [(sum(spans) / members, len(spans) / members, name) for name, spans in found.items()]
     return sorted(rows, reverse=True)
 
@@ -60,7 +55,7 @@ def measure(config: RunConfig, members: list[int], top: int) -> None:
             rows = kernels(capture, n)
             summed, count = sum(row[0] for row in rows), sum(row[1] for row in rows)
             print(
-                f"  {n} side by side: {1e3 * seconds / n:.3f} ms a step and run, {count:.0f} kernels of {summed:.0f} us"
+                f"  {n} side by side: {1e3 * seconds / n:.3f} ms per member-step, {count:.0f} kernels, {summed:.0f} us"
             )
             for spent, number, name in rows[:top]:
                 print(f"    {spent:8.0f} us {number:6.0f}  {name[:90]}")

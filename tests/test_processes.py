@@ -9,9 +9,13 @@ import sys
 import pytest
 
 PAGES = """
+import ctypes
 import resource
 import torch
 from bcl.processes import keep_freed_memory
+
+PR_SET_THP_DISABLE = 41
+ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # else a few large pages may do
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -48,9 +48,10 @@ class MOSE(NearestMean, Replaying):
 
     The last term, over all of V at once, lets the last expert learn from the others. In the first task there is no P,
     and N has `replay_batch` stored samples; later half as many, the current batch included. P has as large a share of
-    the current batch as the task's classes have among those seen. The authors' view is augment=zoom+grey. With
-    augment=none a sample stands once. A network names its stages by a method stages(x); without it there is one expert,
-    on its features. The authors report the last expert's answers, too; what answers here is what they call MOE-MOSE.
+    the current batch as the task's classes have among those seen. The authors' view is much like augment=zoom+grey.
+    With augment=none a sample stands once. A network names its stages by a method stages(x); without it there is one
+    expert, on its features. The authors report the last expert's answers, too; what answers here is what they call
+    MOE-MOSE.
 
     Deviations: classes that have not come yet are masked; learns from the first batch on; the network's own last layer
     is not used; the attention before an expert is brought to the size of its stage whatever that is; convolutions begin

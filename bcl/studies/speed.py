@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -19,7 +19,7 @@ from bcl.learners import method
 from bcl.learners.base import Learner
 from bcl.nets import build
 from bcl.ops import plain
-from bcl.processes import set_sigint, sigint_blocked
+from bcl.processes import keep_freed_memory, set_sigint, sigint_blocked
 from bcl.runs.precision import precision_context, set_precision
 from bcl.runs.presets import preset
 from bcl.schedule.step_timing import beside, in_last_task, random_feed, release, timed
@@ -116,16 +116,19 @@ def operations(learner: Learner, device: torch.device) -> int:
     return int(counter.get_total_flops())
 
 
-def _kernels(step: Any) -> tuple[int, float]:
-    """How many kernels a call runs, and the share of its time in which at least one is running."""
+def gpu_events(step: Callable[[], Any]) -> list[Any]:
+    """What the GPU does in a call, as torch's profiler has it."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         step()
         torch.cuda.synchronize()
-    spans = sorted(
-        (e.time_range.start, e.time_range.end) for e in profiler.events() if e.device_type.name == "CUDA"
-    )  # fmt: skip
+    return [event for event in profiler.events() if event.device_type.name == "CUDA"]
+
+
+def _kernels(step: Callable[[], Any]) -> tuple[int, float]:
+    """How many kernels a call runs, and the share of its time in which at least one is running."""
+    spans = sorted((event.time_range.start, event.time_range.end) for event in gpu_events(step))
     if not spans:
         return 0, 0.0
     busy, reached = 0.0, spans[0][0]
@@ -147,6 +150,7 @@ def speed(
     """Measure a method with every number of members; a row each."""
     home, where = benchmark(benchmark_name), torch.device(device)
     torch.set_num_threads(1)
+    keep_freed_memory()
     set_precision(precision)
     torch.backends.cudnn.benchmark = True  # as the engine does
     rows = []
