@@ -33,8 +33,9 @@ def execute_together(configs: Sequence[RunConfig], store: RunStore, options: Run
 
     began = time.monotonic()
     torch.set_num_threads(1)
-    keep_freed_memory()
     device = torch.device(configs[0].device)
+    if device.type == "cpu":
+        keep_freed_memory()
     set_precision(configs[0].precision)
     streams: dict[Any, Any] = {}
     members = [_prepare(config, store, options.resume, device, streams) for config in configs]

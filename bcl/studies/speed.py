@@ -150,7 +150,8 @@ def speed(
     """Measure a method with every number of members; a row each."""
     home, where = benchmark(benchmark_name), torch.device(device)
     torch.set_num_threads(1)
-    keep_freed_memory()
+    if where.type == "cpu":
+        keep_freed_memory()
     set_precision(precision)
     torch.backends.cudnn.benchmark = True  # as the engine does
     rows = []
