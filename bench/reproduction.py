@@ -25,7 +25,7 @@ TUNED = "tuned on"  # as many tasks as are learnt: in the label of such a row
 PAPER, BEYOND = ROOT / "docs" / "reproduction.md", ROOT / "docs" / "beyond.md"
 PAGES = {
     PAPER: ("paper/table1", "paper/table2", "paper/table3", "paper/table4"),
-    BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol"),
+    BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol", "beyond/authors"),
 }
 FIGURES = {PAPER: ROOT / "results/paper/figure2", BEYOND: ROOT / "results/beyond/memory"}  # along an axis
 RIVALS = ("finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml")

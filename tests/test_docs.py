@@ -48,6 +48,7 @@ NOT_RUN = {
     "bcl suite run paper/table1 --device cuda --precision tf32": NEEDS_DATA,
     "bcl suite run beyond/protocol --device cuda --precision tf32": NEEDS_DATA,
     "bcl suite run beyond/width20 --device cuda --precision tf32": NEEDS_DATA,
+    "bcl suite run beyond/authors --device cuda --precision tf32": NEEDS_DATA,
     "bcl suite run beyond/memory --out runs/beyond/width20": NEEDS_DATA,
     "bcl suite run beyond/cifar10 --device cuda --precision tf32": NEEDS_DATA,
     "bcl suite run beyond/tiny-imagenet --device cuda --precision tf32": NEEDS_DATA,

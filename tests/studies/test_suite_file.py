@@ -48,6 +48,12 @@ def test_the_values_of_the_fields_protocol_are_the_same_on_every_data_set() -> N
         found = values(suite, memory)
         assert len(found) == 10
         assert found == {label: protocol[label] for label in found}
+    authors = values("beyond/authors", 2000)
+    assert authors["rar"] == protocol["rar"] == values("beyond/width20", 2000)["rar"]
+    assert {name: value for name, value in authors["rar"].items() if value != authors["er, nearest mean"][name]} == {
+        "repeats": 10,
+        "augment": "randaugment",
+    }
 
 
 def test_table_1_is_twelve_methods_on_four_benchmarks_with_five_seeds() -> None:
