@@ -41,6 +41,20 @@ def pick_device(name: str) -> str:
     return "cpu"
 
 
+def seeds_of(text: str) -> tuple[int, int]:
+    """How many seeds `--seed` asks for, and the first of them.
+
+    >>> seeds_of("3"), seeds_of("2-4")
+    ((1, 3), (3, 2))
+    """
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal() or bool(dash) != bool(last):
+        raise InputError(f"--seed: a seed is a number from 0, several are two of them and a hyphen (2-4), not '{text}'")
+    if int(last or first) < int(first):
+        raise InputError(f"--seed: the last seed comes after the first, not '{text}'")
+    return int(last or first) - int(first) + 1, int(first)
+
+
 def settings(words: Sequence[str]) -> dict[str, str]:
     """`name=value` words as a mapping."""
     pairs = {}
@@ -116,6 +130,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
 Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1.")]
 SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
+SomeSeeds = Annotated[str, typer.Option("--seed", metavar="S", help="This seed alone, or these: 2-4.")]
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
 MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]

@@ -18,7 +18,7 @@ def run(
     benchmark: given.Benchmark,
     methods: given.Methods,
     seeds: given.SeedsOrNot = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="This seed alone.")] = None,
+    seed: given.SomeSeeds = "",
     scenario: given.Scenario = None,
     tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
@@ -52,21 +52,21 @@ def run(
 ) -> None:
     """Run methods on a benchmark, and print the table. The same command goes on after Ctrl-C."""
     del resume  # it is the rule
-    start_server(len(methods) * (1 if seed is not None else seeds or 5), workers)
+    if seeds is not None and seed:
+        raise InputError("give --seeds N or --seed S, not both")
+    number, first = given.seeds_of(seed) if seed else (seeds or 5, 0)
+    start_server(len(methods) * number, workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies.run_suite import run_suite
     from bcl.studies.suite import one_block
 
-    if seeds is not None and seed is not None:
-        raise InputError("give --seeds N or --seed S, not both")
     find_benchmark(benchmark)
     options = {"scenario": scenario, "tasks": tasks, "samples": samples, "batch_size": batch_size}
     options |= {"memory": memory, "memory_total": memory_total}
     options |= {"net": net, "encoder": encoder, "precision": precision, "prequential": prequential or None}
     options |= {"evaluate_every": evaluate_every}
-    number, first = (seeds or 5, 0) if seed is None else (1, seed)
     suite = one_block(benchmark, methods, number, first, options, given.settings(set_))
     where = out or Path("runs") / slug(benchmark)
     finish(

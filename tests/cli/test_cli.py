@@ -77,6 +77,11 @@ def test_the_run_directory_is_readable_by_people(capsys: pytest.CaptureFixture[s
     assert (where / "accuracy.csv").read_text().startswith("after_task,task_1,task_2\n1,")
 
 
+def test_several_seeds_that_do_not_begin_at_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    _, out, _ = bcl(capsys, "run", "split-digits", "er", "--seed", "2-4", *QUICK, "--out", tmp_path, "--json")
+    assert [run["seed"] for run in json.loads(out)["runs"]] == [2, 3, 4]
+
+
 def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     _, out, _ = bcl(
         capsys, "run", "split-digits", "er", "--seed", 1, *QUICK, "--set", "lr=0.07", "--out", tmp_path, "--json"
@@ -103,6 +108,9 @@ def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str
         (["run", "permuted-digits", "er", "--seeds", "many"], "valid integer"),
         (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is a number from 0"),
         (["run", "permuted-digits", "er", "--seed", "1", "--seeds", "2"], "not both"),
+        (["run", "permuted-digits", "er", "--seed", "first"], "--seed: a seed is a number from 0"),
+        (["run", "permuted-digits", "er", "--seed", "3-"], "several are two of them and a hyphen (2-4), not '3-'"),
+        (["run", "permuted-digits", "er", "--seed", "4-2"], "the last seed comes after the first, not '4-2'"),
         (["run", "permuted-digits", "er", "--tasks", "-1"], "1 to 10 learning tasks, not -1"),
         (["run", "permuted-digits", "er", "--tasks", "11"], "1 to 10 learning tasks, not 11"),
         (["run", "permuted-digits", "er", "--samples", "0"], "samples must be at least 1"),
