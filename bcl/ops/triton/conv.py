@@ -6,6 +6,10 @@ layers of many channels are left to cuDNN, which is quicker there.
 
 Stacked: weights [layers, filters, channels, rows, columns] are as many layers, each with its own equal share of the
 batch, and every one of them is computed as if it were alone.
+
+`pad` and `zero` are no constants to the compiler, though they could be. With them it knows rows, columns and taps to be
+small, adds to two at once, as the halves of a word, and ptxas 12.8 forgets what it has to add to the upper one: pixels
+of small images then meet the wrong taps (tests/ops/test_compiled_kernels.py).
 """
 
 from __future__ import annotations
@@ -19,33 +23,19 @@ from torch import Tensor
 
 from bcl.ops.triton import conv_library
 from bcl.ops.triton.launch import cdiv, launch
+from bcl.ops.triton.patches import FAR, patches, places, taps
 from bcl.ops.triton.products import product
 from bcl.ops.triton.relu import rectified
 from bcl.ops.triton.statistics import combine_moments
 
 
-@triton.jit
-def _patches(
-    x, image, h0, v0, k, inside, H, W, C: tl.constexpr, R: tl.constexpr, LAST: tl.constexpr
-):  # fmt: skip
-    """[pixel, k]: what the filter's k-th tap (row, column, channel) meets where it lies at (h0, v0) of an image."""
-    c, r, s = k % C, k // (C * R), (k // C) % R
-    h, v = h0[:, None] + r[None, :], v0[:, None] + s[None, :]
-    there = (h >= 0) & (h < H) & (v >= 0) & (v < W) & inside[:, None] & (k < C * R * R)[None, :]
-    if LAST:
-        place = ((image[:, None] * H + h) * W + v) * C + c[None, :]
-    else:
-        place = ((image[:, None] * C + c[None, :]) * H + h) * W + v
-    return tl.load(x + place, mask=there, other=0.0)
-
-
-@triton.jit(do_not_specialize=["n0", "n1", "H", "W", "P", "Q", "w_step"])
+@triton.jit(do_not_specialize=["n0", "n1", "pad", "w_step"])
 def _forward(
     x, w, y, moments, arrivals, mean, rstd, running_mean, running_var, weight, bias, shortcut,
-    n0, n1, H, W, P, Q, momentum, eps, w_step, SHORTCUT: tl.constexpr, RELU: tl.constexpr,
-    C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr,
-    TRAINING: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr,
+    n0, n1, zero, pad, momentum, eps, w_step, H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr,
+    STRIDE: tl.constexpr, LAST: tl.constexpr, TRAINING: tl.constexpr, STACKED: tl.constexpr,
+    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """y = conv(x, w). A tile of pixels lies within one of two groups of samples."""
     tile, column = tl.program_id(0), tl.program_id(1)
@@ -66,12 +56,12 @@ def _forward(
     m = tl.where(second, n0 * P * Q + (tile - tiles0) * BM, tile * BM) + tl.arange(0, BM)
     inside = m < end
     co = column * BN + tl.arange(0, BN)
-    n, at = m // (P * Q), m % (P * Q)
-    h0, v0 = (at // Q) * STRIDE - PAD, (at % Q) * STRIDE - PAD
+    n, h, v = places(m, P, Q)
+    h0, v0 = h * STRIDE - pad, v * STRIDE - pad
     acc = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, C * R * R, BK):
-        k = k0 + tl.arange(0, BK)
-        a = _patches(x, n, h0, v0, k, inside, H, W, C, R, LAST)
+        k = zero + k0 + tl.arange(0, BK)
+        a = patches(x, n, h0, v0, k, inside, H, W, C, R, LAST)
         b = tl.load(
             w + co[None, :] * (C * R * R) + k[:, None], mask=(co < K)[None, :] & (k < C * R * R)[:, None], other=0.0
         )
@@ -104,11 +94,11 @@ def _forward(
         tl.store(y + place, out, mask=written)
 
 
-@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q", "w_step"])
+@triton.jit(do_not_specialize=["n", "pad", "w_step"])
 def _to_input(
-    dy, w, dx, n, H, W, P, Q, w_step, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr,
-    PAD: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr,
+    dy, w, dx, n, zero, pad, w_step, H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr, STACKED: tl.constexpr,
+    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the input. Pixels whose row and column leave the same remainders on division by the stride meet
     the same taps of the filter, and go together."""
@@ -120,37 +110,38 @@ def _to_input(
         w += layer * w_step
         dx += layer * (n * H * W * C)
     class_h, class_v = kind // STRIDE, kind % STRIDE
-    rows, columns = tl.cdiv(H, STRIDE), tl.cdiv(W, STRIDE)
+    rows: tl.constexpr = (H + STRIDE - 1) // STRIDE
+    columns: tl.constexpr = (W + STRIDE - 1) // STRIDE
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.program_id(1) * BN + tl.arange(0, BN)
-    image, at = m // (rows * columns), m % (rows * columns)
-    h, v = (at // columns) * STRIDE + class_h, (at % columns) * STRIDE + class_v
+    image, h, v = places(m, rows, columns)
+    h, v = h * STRIDE + class_h, v * STRIDE + class_v
     inside = (image < n) & (h < H) & (v < W)
-    r0, s0 = (class_h + PAD) % STRIDE, (class_v + PAD) % STRIDE  # the taps are r0, r0 + STRIDE, ...
+    r0, s0 = (class_h + pad) % STRIDE, (class_v + pad) % STRIDE  # the taps are r0, r0 + STRIDE, ...
     taps_r, taps_s = tl.cdiv(R - r0, STRIDE), tl.cdiv(R - s0, STRIDE)
-    p0, q0 = (h + PAD - r0) // STRIDE, (v + PAD - s0) // STRIDE
+    p0, q0 = (h + pad - r0) // STRIDE, (v + pad - s0) // STRIDE
+    of_pixel, first = ((image * P + p0) * Q + q0) * K, tl.where(inside, p0, -FAR)
     acc = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, taps_r * taps_s * K, BK):
-        k = k0 + tl.arange(0, BK)
-        co, tap = k % K, k // K
-        i, j = tap // taps_s, tap % taps_s
-        p, q = p0[:, None] - i[None, :], q0[:, None] - j[None, :]
-        there = (p >= 0) & (p < P) & (q >= 0) & (q < Q) & inside[:, None] & (tap < taps_r * taps_s)[None, :]
-        a = tl.load(dy + ((image[:, None] * P + p) * Q + q) * K + co[None, :], mask=there, other=0.0)
+        k = zero + k0 + tl.arange(0, BK)
+        co, i, j = taps(k, K, taps_s)
+        p, q = first[:, None] - tl.where(k < taps_r * taps_s * K, i, FAR)[None, :], q0[:, None] - j[None, :]
+        there = (p.to(tl.uint32, bitcast=True) < P) & (q.to(tl.uint32, bitcast=True) < Q)
+        a = tl.load(dy + (of_pixel[:, None] + (co - (i * Q + j) * K)[None, :]), mask=there, other=0.0)
         weight = (co * R + r0 + i * STRIDE) * R + s0 + j * STRIDE
         b = tl.load(
-            w + weight[:, None] * C + c[None, :], mask=(tap < taps_r * taps_s)[:, None] & (c < C)[None, :], other=0.0
+            w + weight[:, None] * C + c[None, :], mask=(k < taps_r * taps_s * K)[:, None] & (c < C)[None, :], other=0.0
         )
         acc = product(a, b, acc, PRECISION)
     place = ((image * H + h) * W + v)[:, None] * C + c[None, :]
     tl.store(dx + place, acc, mask=inside[:, None] & (c < C)[None, :])
 
 
-@triton.jit(do_not_specialize=["n", "H", "W", "P", "Q", "chunk"])
+@triton.jit(do_not_specialize=["n", "pad", "chunk"])
 def _to_weight(
-    dy, x, parts, dw, arrivals, n, H, W, P, Q, chunk, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr,
-    STRIDE: tl.constexpr, PAD: tl.constexpr, LAST: tl.constexpr, STACKED: tl.constexpr, PRECISION: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    dy, x, parts, dw, arrivals, n, pad, chunk, H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, R: tl.constexpr, STRIDE: tl.constexpr, LAST: tl.constexpr,
+    STACKED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the weights. The pixels are shared out; whoever is last adds the parts, in order."""
     split, splits = tl.program_id(2), tl.num_programs(2)
@@ -170,10 +161,10 @@ def _to_weight(
     for start in range(split * chunk, end, BM):
         m = start + tl.arange(0, BM)
         inside = m < end
-        image, at = m // (P * Q), m % (P * Q)
         d = tl.load(dy + m[None, :] * K + co[:, None], mask=inside[None, :] & (co < K)[:, None], other=0.0)
-        h0, v0 = (at // Q) * STRIDE - PAD, (at % Q) * STRIDE - PAD
-        a = _patches(x, image, h0, v0, k, inside, H, W, C, R, LAST)
+        image, h, v = places(m, P, Q)
+        h0, v0 = h * STRIDE - pad, v * STRIDE - pad
+        a = patches(x, image, h0, v0, k, inside, H, W, C, R, LAST)
         acc = product(d, a, acc, PRECISION)
     place = co[:, None] * (C * R * R) + k[None, :]
     written = (co < K)[:, None] & (k < C * R * R)[None, :]
@@ -260,9 +251,9 @@ def forward_training(
     moments = torch.empty(layers * count, 2, k, device=x.device)
     launch(
         _forward, (count, cdiv(k, tiles["BN"]), layers),
-        x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, h, v, p, q, momentum, eps, step,
-        SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x), TRAINING=True,
-        STACKED=w.dim() == 5, PRECISION=precision, **tiles,
+        x, w, y, moments, arrivals, mean, rstd, *running, mean, mean, mean, *sizes, 0, pad, momentum, eps, step,
+        H=h, W=v, P=p, Q=q, SHORTCUT=False, RELU=False, C=c, K=k, R=r, STRIDE=stride, LAST=last(x),
+        TRAINING=True, STACKED=w.dim() == 5, PRECISION=precision, **tiles,
     )  # fmt: skip
     return y, mean, rstd
 
@@ -277,9 +268,9 @@ def forward_evaluating(
     tiles = _tiles(k)
     launch(
         _forward, (cdiv(len(x) * p * q, tiles["BM"]), cdiv(k, tiles["BN"])),
-        x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, h, v, p, q, 0.0, eps,
-        0, SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
-        TRAINING=False, STACKED=False, PRECISION=precision, **tiles,
+        x, w, y, y, y, y, y, *running, *affine, y if shortcut is None else shortcut, len(x), 0, 0, pad, 0.0, eps, 0,
+        H=h, W=v, P=p, Q=q, SHORTCUT=shortcut is not None, RELU=relu, C=c, K=k, R=r, STRIDE=stride,
+        LAST=last(x), TRAINING=False, STACKED=False, PRECISION=precision, **tiles,
     )  # fmt: skip
     return y
 
@@ -308,7 +299,7 @@ def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision:
     tiles = _tiles(c)
     launch(
         _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), layers * stride * stride),
-        dy, w, dx, n, h, v, p, q, step, C=c, K=k, R=r, STRIDE=stride, PAD=pad, STACKED=w.dim() == 5,
+        dy, w, dx, n, 0, pad, step, H=h, W=v, P=p, Q=q, C=c, K=k, R=r, STRIDE=stride, STACKED=w.dim() == 5,
         PRECISION=precision, **tiles,
     )  # fmt: skip
     return dx
@@ -330,7 +321,7 @@ def to_weight(dy: Tensor, x: Tensor, w: Tensor, stride: int, pad: int, arrivals:
     parts = torch.empty(layers * splits if splits > 1 else 0, k * c * r * r, device=x.device)
     launch(
         _to_weight, (*grid, layers * splits),
-        dy, x, parts, dw, arrivals, n, h, v, p, q, chunk, C=c, K=k, R=r, STRIDE=stride, PAD=pad, LAST=last(x),
+        dy, x, parts, dw, arrivals, n, pad, chunk, H=h, W=v, P=p, Q=q, C=c, K=k, R=r, STRIDE=stride, LAST=last(x),
         STACKED=stacked, PRECISION=precision, **tiles,
     )  # fmt: skip
     return dw

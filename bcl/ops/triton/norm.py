@@ -19,9 +19,9 @@ BLOCK = 2048  # elements of a program that goes through a batch element by eleme
 ROWS = 128  # pixels of a program that takes sums
 
 
-@triton.jit(do_not_specialize=["first", "total", "affine_step"])
+@triton.jit(do_not_specialize=["rows0", "rows", "affine_step"])
 def _normalise(
-    x, shortcut, y, mean, rstd, weight, bias, first, total, step, affine_step, SHORTCUT: tl.constexpr,
+    x, shortcut, y, mean, rstd, weight, bias, rows0, rows, step, affine_step, SHORTCUT: tl.constexpr,
     RELU: tl.constexpr, STACKED: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     if STACKED:
@@ -34,9 +34,9 @@ def _normalise(
         weight += layer * affine_step
         bias += layer * affine_step
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = e < total
+    inside = e < rows.to(tl.int64) * C  # of whole pixels, so that loads are as wide as a pixel allows
     c = (e % C).to(tl.int32)
-    at = tl.where(e >= first, C, 0) + c  # of its group
+    at = tl.where(e >= rows0.to(tl.int64) * C, C, 0) + c  # of its group
     value = tl.load(x + e, mask=inside, other=0.0)
     scale = tl.load(rstd + at) * tl.load(weight + c)
     out = (value - tl.load(mean + at)) * scale + tl.load(bias + c)
@@ -147,11 +147,11 @@ def normalise(
 ) -> Tensor:
     """relu((x - mean) * rstd * weight + bias + shortcut); the first `first` samples are the first group."""
     y = new(*x.shape, x)
-    layers, apart = stack_of(weight)
-    each = x.numel() // layers
+    (layers, apart), area = stack_of(weight), x.shape[2] * x.shape[3]
+    each, rows = x.numel() // layers, len(x) // layers * area
     launch(
         _normalise, (cdiv(each, BLOCK), layers),
-        x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * x[0].numel(), each, each, apart,
+        x, x if shortcut is None else shortcut, y, mean, rstd, weight, bias, first * area, rows, each, apart,
         SHORTCUT=shortcut is not None, RELU=relu, STACKED=weight.dim() == 2, C=x.shape[1], BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return y
