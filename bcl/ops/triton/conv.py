@@ -197,12 +197,20 @@ def _tiles(channels: int) -> dict[str, int]:
     return _options(*sizes)
 
 
+def _tiles_to_input(channels: int) -> dict[str, int]:
+    """Networks of full width have their gradients of the input from cuDNN, all but a few. Others wait less for loads
+    that are not begun ahead of their use, as long as there are others beside them to run."""
+    if 32 < channels <= 64 and channels % conv_library.WIDE:
+        return _options(128, 64, 32, warps=8)
+    return _tiles(channels) if channels % conv_library.WIDE == 0 else {**_tiles(channels), "num_stages": 1}
+
+
 def _tiles_of_weights(taps: int) -> dict[str, int]:
     return _options(64, 32, 32) if taps <= 32 else _options(32, 32, 64)
 
 
-def _options(bm: int, bn: int, bk: int) -> dict[str, int]:
-    return {"BM": bm, "BN": bn, "BK": bk, "num_warps": 4, "num_stages": 3}
+def _options(bm: int, bn: int, bk: int, warps: int = 4) -> dict[str, int]:
+    return {"BM": bm, "BN": bn, "BK": bk, "num_warps": warps, "num_stages": 3}
 
 
 def stack_of(w: Tensor) -> tuple[int, int]:
@@ -296,7 +304,7 @@ def to_input(dy: Tensor, w: Tensor, x: Tensor, stride: int, pad: int, precision:
     n = len(x) // layers
     dx = new(len(x), c, h, v, x)
     pixels = n * cdiv(h, stride) * cdiv(v, stride)
-    tiles = _tiles(c)
+    tiles = _tiles_to_input(c)
     launch(
         _to_input, (cdiv(pixels, tiles["BM"]), cdiv(c, tiles["BN"]), layers * stride * stride),
         dy, w, dx, n, 0, pad, step, H=h, W=v, P=p, Q=q, C=c, K=k, R=r, STRIDE=stride, STACKED=w.dim() == 5,
