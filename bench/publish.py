@@ -3,9 +3,10 @@
 python bench/publish.py results/paper/table1 STORE [STORE ...]                runs, into the archive of a suite
 python bench/publish.py results/paper/tuning/split-cub.jsonl FILE [FILE ...]  trials, as `bcl tune --json` prints them
 
-A line of a store's suite, or a method that `bcl run` ran, becomes the line of the archive that has its group and its
-label; of a suite's lines, the one that has its settings too, and where several have its name, what it sets. Runs that
-the line had stay in it if they have the same configuration and count beside the store's (see bcl/report/grouping.py:
+A line of a store's suite becomes the line of the archive that has its group, its label and its settings, and where
+several have its name, what it sets. A method that `bcl run` ran becomes the line whose runs differ from its own in the
+seed alone, if there is one, else the line that has its benchmark as its group and its name as its label. Runs that the
+line had stay in it if they have the same configuration and count beside the store's (see bcl/report/grouping.py:
 latest), as further seeds do; else the store's take their place. Where the archive has no such line, it follows the last
 one of its group. Other lines stay as they are. A store may be an archive itself.
 
@@ -67,6 +68,8 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
         new = {**line, "label": label or line["label"], "runs": done}
         told = [*(["settings"] if suite else []), *(["set"] if known or _shared(lines, new) else [])]
         same = _same(record["lines"], new, told)
+        if done and not suite and not label:
+            same = next((i for i, there in enumerate(record["lines"]) if _differs_in_seed(there, new, found)), same)
         if done and (same is not None or not known):
             _place(record["lines"], new, same, found, told=("set",) if suite else ())
             taken += len(done)
@@ -126,6 +129,10 @@ def _same(lines: Sequence[Line], new: Line, told: Sequence[str]) -> int | None:
     told = [*told, "set"] if _shared(lines, new) else told
     same = (i for i in _named(lines, new) if all((lines[i].get(key) or {}) == (new.get(key) or {}) for key in told))
     return next(same, None)
+
+
+def _differs_in_seed(line: Line, new: Line, found: Mapping[str, Any]) -> bool:
+    return any(_alike(found[run], found[new["runs"][0]]) for run in line["runs"])
 
 
 def _shared(lines: Sequence[Line], new: Line) -> bool:
