@@ -29,7 +29,8 @@ def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("hopper")
 @pytest.mark.parametrize(("channels", "filters", "size"), [(5, 8, 11), (3, 16, 17)])
 def test_no_two_numbers_share_a_word(monkeypatch: pytest.MonkeyPatch, channels: int, filters: int, size: int) -> None:
-    """ptxas 12.8 takes 0 for the upper constant of an `add.s16x2`: no kernel of a convolution may have one."""
+    """A form of these kernels that added two numbers of 16 bits at once (`add.s16x2`) had a wrong gradient on a GPU in
+    the first of these shapes: see bcl/ops/triton/conv.py."""
     from bcl.ops.triton import conv
 
     made: list[str] = []
