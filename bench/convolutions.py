@@ -3,8 +3,8 @@
     python bench/convolutions.py [--precision tf32] [--branches 5] [--ours]
 
 The layers are those of the reduced ResNet-18 on 62 images of 32x32, with and without the max-pool after its stem, and
-of the full one on 60 images of 224x224. Microseconds alone / each of several side by side in one graph. After ours stands
-a digest of what came out: two versions of the code with the same one agree in every bit. `--ours` leaves cuDNN out.
+of the full one on 60 images of 224x224. Microseconds alone / each of several side by side in one graph. After ours is a
+digest of what came out: two versions of the code with the same one agree in every bit. `--ours` leaves cuDNN out.
 cuDNN searches for its quickest way ("searched"), or chooses one by the shapes, deterministic ones alone ("chosen").
 `forward` of this package also takes the statistics for batch norm. `conv_library.is_quicker` follows from this.
 """

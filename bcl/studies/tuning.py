@@ -268,9 +268,17 @@ def beyond(
 
 
 def _next(tried: list[Any], value: Any) -> float | None:
-    """The value that follows an extreme one of those that were tried, away from the others."""
+    """The value that follows an extreme one of those that were tried, away from the others. Shares near one, as decays
+    are, step by what they leave.
+
+    >>> _next([0.01, 0.03], 0.01), _next([0.98, 0.99], 0.98), _next([0.98, 0.99], 0.99), _next([1.0, 2.0, 4.0], 2.0)
+    (0.003, 0.96, 0.995, None)
+    """
     if len(tried) < 2 or not all(isinstance(other, float) and other > 0 for other in tried):
         return None
+    if all(0.5 < other < 1 for other in tried):
+        left = _next(sorted(round(1 - other, 9) for other in tried), round(1 - value, 9))
+        return None if left is None else round(1 - left, 9)
     if value == tried[0]:
         return float(f"{value * value / tried[1]:.1g}")
     return float(f"{value * value / tried[-2]:.1g}") if value == tried[-1] else None

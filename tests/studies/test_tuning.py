@@ -205,6 +205,13 @@ def test_a_grid_is_widened_while_the_best_lies_at_an_edge() -> None:
     assert max(rows, key=lambda row: row["acc"])["values"] in asked
 
 
+def test_shares_near_one_are_widened_by_what_they_leave() -> None:
+    rows = [{"values": {"stable_decay": decay}, "acc": -decay} for decay in (0.995, 0.999)]
+    assert next(beyond("cls-er", rows)) == [{"stable_decay": 0.97}], "five times as much is left, rounded"
+    rows = [{"values": {"stable_decay": decay}, "acc": decay} for decay in (0.98, 0.99)]
+    assert next(beyond("cls-er", rows)) == [{"stable_decay": 0.995}]
+
+
 def test_a_grid_is_not_widened_where_the_best_is_inside_or_at_a_limit() -> None:
     trials = [({"outer_lr": 0.3, "inner_steps": 2}, 1.0), ({"outer_lr": 1.0, "inner_steps": 2}, 2.0)]
     rows = [{"values": values, "acc": acc} for values, acc in trials]

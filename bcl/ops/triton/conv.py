@@ -7,9 +7,9 @@ layers of many channels are left to cuDNN, which is quicker there.
 Stacked: weights [layers, filters, channels, rows, columns] are as many layers, each with its own equal share of the
 batch, and every one of them is computed as if it were alone.
 
-`pad` and `zero` are no constants to the compiler, though they could be. With them as constants it knows rows, columns and
-taps to be small and adds to two at once, as the halves of a word; and one gradient of 72 in the tests came out wrong on
-an H200, of five channels, eight filters of 7x7 and an image of 11 pixels. Whether that is the cause is not known.
+`pad` and `zero` are no constants to the compiler, though they could be. With them as constants it knows rows, columns
+and taps to be small and adds to two at once, as the halves of a word; and one gradient of 72 in the tests came out
+wrong on an H200, of five channels, eight filters of 7x7 and an image of 11 pixels. Whether that is why is not known.
 """
 
 from __future__ import annotations
