@@ -100,7 +100,7 @@ def _panel(figure: Chart, axes: Any, group: Group, axis: str) -> None:
             figure.say(axes, row, at, acc["mean"], f"{at:.3g} {UNITS[axis]}: {mean_std(acc, len(row.runs))} %")
     values = [at for rows in points(group, axis).values() for at, _ in rows]
     if values and max(values) / min(values) > 3:
-        axes.set_xscale("log", base=2 if axis == "passes" else 10)
+        axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     else:
