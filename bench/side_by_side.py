@@ -97,6 +97,7 @@ class Queue:
         self.tries: dict[str, int] = {}
         self.children: set[int] = set()
         self.changed = threading.Condition()
+        self.stopped = False
 
     def next(self) -> Job | None:
         """The first job that can start now."""
@@ -124,10 +125,11 @@ class Queue:
         good = work(job, self.place, self.place / f"{job['name']}.log", self.children)
         with self.changed:
             del self.running[job["name"]]
-            if good or self.tries[job["name"]] > 1:
-                self.states[job["name"]] = "done" if good else "failed"
+            end = "done" if good else "stopped" if self.stopped else "failed"
+            if good or (end == "failed" and self.tries[job["name"]] > 1):
+                self.states[job["name"]] = end
                 self.record.write_text(json.dumps(self.states, indent=1))
-            print(f"{job['name']}: {'done' if good else 'failed'} after {time.monotonic() - began:.0f} s", flush=True)
+            print(f"{job['name']}: {end} after {time.monotonic() - began:.0f} s", flush=True)
             self.changed.notify()
 
     def run(self) -> None:
@@ -142,6 +144,7 @@ class Queue:
 
     def stop(self) -> None:
         """As Ctrl-C does: runs are saved, and go on the next time."""
+        self.stopped = True
         for child in list(self.children):
             os.kill(child, signal.SIGINT)
         while self.children:

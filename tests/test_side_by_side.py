@@ -53,11 +53,13 @@ def test_a_stop_saves_what_is_under_way(tmp_path: Path) -> None:
     job = {"name": "long", "run": f"{learn} --device cpu --workers 1 --out DIR/long"}
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump([job]))
     words = [sys.executable, str(SCRIPT), str(tmp_path / "jobs.yaml"), str(tmp_path / "out")]
-    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, text=True)
     log = tmp_path / "out" / "long.log"
     until(lambda: log.exists() and " steps;" in log.read_text())
     process.terminate()
-    assert process.wait(timeout=60) == 130
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.startswith("long: stopped after ")
     assert "the same command goes on" in log.read_text()
     assert not (tmp_path / "out" / "state.json").exists(), "neither done nor failed"
     assert list((tmp_path / "out" / "long").glob("*/checkpoint.safetensors"))
