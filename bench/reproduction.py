@@ -28,6 +28,7 @@ PAGES = {
     BEYOND: ("beyond/paper-streams", "beyond/ablation", "beyond/width20", "beyond/protocol", "beyond/authors"),
 }
 FIGURES = {PAPER: ROOT / "results/paper/figure2", BEYOND: ROOT / "results/beyond/memory"}  # along an axis
+EQUAL, OURS = ("beyond/width20", "beyond/protocol"), "bcl-mean"  # who is compared at equal passes
 RIVALS = ("finetune", "lwf", "ewc", "icarl", "gem", "kdr", "er", "mer", "ftml")
 PARTS = ("no regularization", "no dual memory", "regularization alone (bcl-single)", "none (er)")
 CLAIMS = (  # of the paper: a table, who is above, and whom
@@ -153,6 +154,25 @@ def conclusions() -> str:
     return "\n".join(lines) + "\n"
 
 
+def at_equal_passes(group: Group) -> str:
+    """For every number of passes from which on OURS or a rival has more: the best of both that take no more."""
+    spent = {row.label: round(passes["mean"], 1) for row in group.measured if (passes := budget(row)["passes"])}
+    sides = [[row for row in group.measured if (row.method == OURS) == ours] for ours in (True, False)]
+    lines: list[tuple[float, list[Row]]] = []
+    for most in sorted(set(spent.values())):
+        able = [[row for row in side if spent.get(row.label, most + 1) <= most] for side in sides]
+        best = [max(side, key=lambda row: row.mean()) for side in able if side]
+        if len(best) == 2 and (not lines or lines[-1][1] != best):
+            lines.append((most, best))
+    chances = holm([paired_p(ours.accuracies, other.accuracies) for _, (ours, other) in lines])
+    head = f"| passes, at most | `{OURS}` | ACC | the best rival | ACC | p |\n|---:|---|---|---|---|---:|\n"
+    return head + "".join(
+        f"| {most} | {' | '.join(cell for row in rows for cell in (row.label, point(row)))} "
+        f"| {'–' if chance is None else '<0.001' if chance < 0.001 else f'{chance:.3f}'} |\n"
+        for (most, rows), chance in zip(lines, chances, strict=True)
+    )
+
+
 def tables(page: Path) -> dict[str, str]:
     """Every group that has runs, by the name of its place in the page."""
     found = figure(FIGURES[page]) | ({"conclusions": conclusions()} if page == PAPER else {})
@@ -160,6 +180,8 @@ def tables(page: Path) -> dict[str, str]:
         for group in read_study(ROOT / "results" / name).groups:
             if group.measured:
                 found[f"{Path(name).name} {group.name}"] = table(group)
+            if group.measured and name in EQUAL:
+                found[f"equal {Path(name).name} {group.name}"] = at_equal_passes(group)
     return found
 
 
