@@ -28,6 +28,7 @@ import yaml
 
 from bcl.engine.checkpoint import write_atomically
 from bcl.errors import InputError, UserError
+from bcl.learners import METHODS, method
 from bcl.report.grouping import latest
 from bcl.runs.result import ARCHIVE, checksum, find_results, write_archive
 from bcl.runs.store import RunStore
@@ -159,8 +160,13 @@ def _place(lines: list[Line], new: Line, same: int | None, found: Mapping[str, A
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two runs differ in their seed alone, as far as both say what they had."""
-    first, second = ({**run["config"], **run["config"]["hyper"], "seed": 0, "hyper": 0} for run in (one, other))
+    """Whether two runs differ in their seed alone. A hyper-parameter younger than a run had its default there."""
+    usual = method(one["method"]).Hyper() if one["method"] in METHODS else None
+    ours, theirs = one["config"]["hyper"], other["config"]["hyper"]
+    defaults = {name: getattr(usual, name, None) for name in ours.keys() | theirs.keys()}
+    if defaults | ours != defaults | theirs:
+        return False
+    first, second = ({**run["config"], "seed": 0, "hyper": 0} for run in (one, other))
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 

@@ -30,6 +30,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +68,12 @@ def chosen(printed: str) -> str:
     return " ".join(f"--set {name}={value}" for name, value in rows[0]["values"].items())
 
 
-def work(job: Job, place: Path, log: Path, children: set[int]) -> bool:
+def work(job: Job, place: Path, log: Path, children: set[int], stopped: Callable[[], bool]) -> bool:
     """Run a job's commands, each when the one before has succeeded."""
     found = ""
     for one in commands(job, place):
+        if stopped():
+            return False
         words = shlex.split(one.replace("{chosen}", found))
         with log.open("a", encoding="utf-8") as file:
             file.write(f"$ bcl {shlex.join(words)}\n")
@@ -122,7 +126,7 @@ class Queue:
 
     def _run(self, job: Job) -> None:
         began = time.monotonic()
-        good = work(job, self.place, self.place / f"{job['name']}.log", self.children)
+        good = work(job, self.place, self.place / f"{job['name']}.log", self.children, lambda: self.stopped)
         with self.changed:
             del self.running[job["name"]]
             end = "done" if good else "stopped" if self.stopped else "failed"
@@ -145,9 +149,12 @@ class Queue:
     def stop(self) -> None:
         """As Ctrl-C does: runs are saved, and go on the next time."""
         self.stopped = True
-        for child in list(self.children):
-            os.kill(child, signal.SIGINT)
-        while self.children:
+        told: set[int] = set()
+        while self.running:
+            for child in self.children - told:  # one may just have begun
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGINT)
+                told.add(child)
             time.sleep(0.1)
 
 

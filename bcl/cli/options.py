@@ -52,7 +52,10 @@ def seeds_of(text: str) -> tuple[int, int]:
         raise InputError(f"--seed: a seed is a number from 0, several are two of them and a hyphen (2-4), not '{text}'")
     if int(last or first) < int(first):
         raise InputError(f"--seed: the last seed comes after the first, not '{text}'")
-    return int(last or first) - int(first) + 1, int(first)
+    number = int(last or first) - int(first) + 1
+    if number > MOST:
+        raise InputError(f"--seed: at most {MOST:,} seeds, not {number:,}")
+    return number, int(first)
 
 
 def settings(words: Sequence[str]) -> dict[str, str]:
@@ -130,7 +133,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]
 Seeds = Annotated[int, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1.")]
 SeedsOrNot = Annotated[int | None, typer.Option("--seeds", callback=count, help="Seeds 0 to N-1 [default: 5].")]
-SomeSeeds = Annotated[str, typer.Option("--seed", metavar="S", help="This seed alone, or these: 2-4.")]
+SomeSeeds = Annotated[str | None, typer.Option("--seed", metavar="S", help="This seed alone, or these: 2-4.")]
 Scenario = Annotated[str | None, typer.Option("--scenario", help="task, domain or class.")]
 Memory = Annotated[int | None, typer.Option("--memory", help="Memory slots per task.")]
 MemoryTotal = Annotated[int | None, typer.Option("--memory-total", help="Memory slots of all tasks together.")]

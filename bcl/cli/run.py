@@ -18,7 +18,7 @@ def run(
     benchmark: given.Benchmark,
     methods: given.Methods,
     seeds: given.SeedsOrNot = None,
-    seed: given.SomeSeeds = "",
+    seed: given.SomeSeeds = None,
     scenario: given.Scenario = None,
     tasks: Annotated[int | None, typer.Option("--tasks", help="The first N tasks alone.")] = None,
     samples: Annotated[int | None, typer.Option("--samples", help="Training samples per task.")] = None,
@@ -52,9 +52,9 @@ def run(
 ) -> None:
     """Run methods on a benchmark, and print the table. The same command goes on after Ctrl-C."""
     del resume  # it is the rule
-    if seeds is not None and seed:
+    if seeds is not None and seed is not None:
         raise InputError("give --seeds N or --seed S, not both")
-    number, first = given.seeds_of(seed) if seed else (seeds or 5, 0)
+    number, first = (seeds or 5, 0) if seed is None else given.seeds_of(seed)
     start_server(len(methods) * number, workers)
     from bcl.cli.progress import Watch
     from bcl.cli.results import finish

@@ -269,19 +269,25 @@ def beyond(
 
 def _next(tried: list[Any], value: Any) -> float | None:
     """The value that follows an extreme one of those that were tried, away from the others. Shares near one, as decays
-    are, step by what they leave.
+    are, step by what they leave, as long as that stays less than a half.
 
     >>> _next([0.01, 0.03], 0.01), _next([0.98, 0.99], 0.98), _next([0.98, 0.99], 0.99), _next([1.0, 2.0, 4.0], 2.0)
     (0.003, 0.96, 0.995, None)
+    >>> _next([0.9, 0.99], 0.9)  # not 0.0
+    0.8
     """
     if len(tried) < 2 or not all(isinstance(other, float) and other > 0 for other in tried):
         return None
-    if all(0.5 < other < 1 for other in tried):
-        left = _next(sorted(round(1 - other, 9) for other in tried), round(1 - value, 9))
-        return None if left is None else round(1 - left, 9)
-    if value == tried[0]:
-        return float(f"{value * value / tried[1]:.1g}")
-    return float(f"{value * value / tried[-2]:.1g}") if value == tried[-1] else None
+    if value not in (tried[0], tried[-1]):
+        return None
+    neighbour = tried[1] if value == tried[0] else tried[-2]
+    left = _step(round(1 - value, 9), round(1 - neighbour, 9)) if tried[0] > 0.5 and tried[-1] < 1 else 1.0
+    further = round(1 - left, 9)
+    return further if further > 0.5 and further not in tried else _step(value, neighbour)
+
+
+def _step(value: float, neighbour: float) -> float:
+    return float(f"{value * value / neighbour:.1g}")
 
 
 def _is_allowed(method: str, name: str, value: float) -> bool:

@@ -109,6 +109,8 @@ def test_the_command_in_a_result_runs_it_again(capsys: pytest.CaptureFixture[str
         (["run", "permuted-digits", "er", "--seed", "-1"], "a seed is a number from 0"),
         (["run", "permuted-digits", "er", "--seed", "1", "--seeds", "2"], "not both"),
         (["run", "permuted-digits", "er", "--seed", "first"], "--seed: a seed is a number from 0"),
+        (["run", "permuted-digits", "er", "--seed", ""], "--seed: a seed is a number from 0"),
+        (["run", "permuted-digits", "er", "--seed", "0-99999999"], "at most 100,000 seeds, not 100,000,000"),
         (["run", "permuted-digits", "er", "--seed", "3-"], "several are two of them and a hyphen (2-4), not '3-'"),
         (["run", "permuted-digits", "er", "--seed", "4-2"], "the last seed comes after the first, not '4-2'"),
         (["run", "permuted-digits", "er", "--tasks", "-1"], "1 to 10 learning tasks, not -1"),

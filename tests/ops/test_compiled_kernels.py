@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,12 @@ triton = pytest.importorskip("triton", reason="the kernels are written in Triton
 
 
 @pytest.fixture
-def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are compiled for a GPU of compute capability 9.0."""
+def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Kernels are compiled for a GPU of compute capability 9.0, and forgotten afterwards."""
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
+
+    from bcl.ops.triton import conv
 
     target = SimpleNamespace(
         get_current_device=lambda: 0,
@@ -24,6 +27,12 @@ def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
         get_current_target=lambda: GPUTarget("cuda", 90, 32),
     )
     monkeypatch.setattr(type(driver), "active", target)
+    kernels = conv._forward, conv._to_input, conv._to_weight
+    for kernel in kernels:
+        kernel.device_caches.clear()
+    yield
+    for kernel in kernels:
+        kernel.device_caches.clear()
 
 
 @pytest.mark.usefixtures("hopper")
