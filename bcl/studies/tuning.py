@@ -281,9 +281,11 @@ def _next(tried: list[Any], value: Any) -> float | None:
     if value not in (tried[0], tried[-1]):
         return None
     neighbour = tried[1] if value == tried[0] else tried[-2]
-    left = _step(round(1 - value, 9), round(1 - neighbour, 9)) if tried[0] > 0.5 and tried[-1] < 1 else 1.0
-    further = round(1 - left, 9)
-    return further if further > 0.5 and further not in tried else _step(value, neighbour)
+    if tried[0] > 0.5 and tried[-1] < 1:
+        further = round(1 - _step(round(1 - value, 9), round(1 - neighbour, 9)), 9)
+        if further > 0.5 and further not in tried:
+            return further
+    return _step(value, neighbour)
 
 
 def _step(value: float, neighbour: float) -> float:
