@@ -14,9 +14,11 @@ published tables. A job:
     processes: 1                                                 # that it takes (its --workers)
     memory: 6                                                    # of the GPU, in GB
     after: [cub-er]                                              # names of jobs that must have ended before
+    background: true                                             # its kernels let those of other jobs pass
 
 `then` in place of or beside `run` is a list of further commands, one after the other. `{chosen}` in them stands for
-`--set` of what `bcl tune ... --json`, the job's first command, has chosen.
+`--set` of what `bcl tune ... --json`, the job's first command, has chosen. Many small kernels in a row wait for the large
+ones of other jobs: let those with large ones run in the background.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from bcl.schedule.mps import shared_gpu
 
 Job = dict[str, Any]
 BCL = (sys.executable, "-m", "bcl")
+BACKGROUND = {"CUDA_MPS_CLIENT_PRIORITY": "1"}  # "below normal", for those who share a GPU
 
 
 def read(path: Path) -> list[Job]:
@@ -54,7 +57,7 @@ def read(path: Path) -> list[Job]:
         for before in job.get("after", []):
             if before not in names:
                 raise SystemExit(f"{path}: {job['name']} comes after {before}, which is no job")
-    return [{"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], **job} for job in jobs]
+    return [{"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], "background": False, **job} for job in jobs]
 
 
 def commands(job: Job, place: Path) -> list[str]:
@@ -71,6 +74,7 @@ def chosen(printed: str) -> str:
 def work(job: Job, place: Path, log: Path, children: set[int], stopped: Callable[[], bool]) -> bool:
     """Run a job's commands, each when the one before has succeeded."""
     found = ""
+    environment = os.environ | (BACKGROUND if job["background"] else {})
     for one in commands(job, place):
         if stopped():
             return False
@@ -78,7 +82,7 @@ def work(job: Job, place: Path, log: Path, children: set[int], stopped: Callable
         with log.open("a", encoding="utf-8") as file:
             file.write(f"$ bcl {shlex.join(words)}\n")
             file.flush()
-            process = subprocess.Popen([*BCL, *words], stdout=subprocess.PIPE, stderr=file, text=True)
+            process = subprocess.Popen([*BCL, *words], env=environment, stdout=subprocess.PIPE, stderr=file, text=True)
             children.add(process.pid)
             printed, _ = process.communicate()
             children.discard(process.pid)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import runpy
+import shlex
 import subprocess
 import sys
 import time
@@ -101,12 +103,23 @@ def test_a_job_waits_for_those_before_it(tmp_path: Path) -> None:
         queue.next()
 
 
+def test_jobs_in_the_background_let_others_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    priority = "import os; print(os.environ.get('CUDA_MPS_CLIENT_PRIORITY', 'normal'))"
+    monkeypatch.setitem(TOOL["work"].__globals__, "BCL", (sys.executable, "-c", priority))
+    (tmp_path / "jobs.yaml").write_text("[{name: front, run: run}, {name: back, run: run, background: true}]")
+    for job, expected in zip(TOOL["read"](tmp_path / "jobs.yaml"), ("normal", "1"), strict=True):
+        log = tmp_path / f"{job['name']}.log"
+        assert TOOL["work"](job, tmp_path, log, set(), lambda: False)
+        assert log.read_text().splitlines()[-1] == expected
+
+
 def test_the_missing_runs_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     jobs = TOOL["read"](ROOT / "bench" / "missing.yaml")
     assert len(jobs) > 10
     for job in jobs:
-        words = job["run"].split()
+        words = shlex.split(job["run"])
         if words[:2] == ["suite", "run"]:
-            name = words[2] if words[2].startswith("paper") or words[2].startswith("beyond") else str(ROOT / words[2])
-            assert main(["suite", "show", name, "--device", "cpu", "--json"]) == 0
-            assert json.loads(capsys.readouterr().out)
+            given = dict(itertools.pairwise(words))
+            lines = [word for name in ("--methods", "--benchmarks") if name in given for word in (name, given[name])]
+            assert main(["suite", "show", words[2], *lines, "--device", "cpu", "--json"]) == 0, job["name"]
+            assert json.loads(capsys.readouterr().out)["lines"]

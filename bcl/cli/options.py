@@ -127,7 +127,7 @@ OnlyMethods = Annotated[
 ]
 OnlyBenchmarks = Annotated[
     str,
-    typer.Option("--benchmarks", metavar="A,B,...", help="These benchmarks of the suite alone."),
+    typer.Option("--benchmarks", metavar="A,B,...", help="These benchmarks (or parts of the table) alone."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory of the run store [default: in runs/].")]

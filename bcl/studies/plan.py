@@ -81,28 +81,29 @@ def place(suite: Suite, line: Line) -> str:
 
 
 def only(planned: list[Planned], methods: Sequence[str] = (), benchmarks: Sequence[str] = ()) -> list[Planned]:
-    """The lines of these methods, or with these labels (one with a comma may come in its parts), on these benchmarks,
-    whatever their settings; all of them where none is given."""
-    places = dict.fromkeys(name for one in planned for name in _names(one.line.benchmark))
-    for asked in benchmarks:
-        if asked not in places:
-            raise unknown("benchmark of this suite", asked, places)
-    planned = [one for one in planned if not benchmarks or {*_names(one.line.benchmark)} & {*benchmarks}]
-    known = dict.fromkeys(name for one in planned for name in (one.line.method, one.line.label))
-    wanted, rest = set(), list(methods)
+    """The lines of these methods, or with these labels, on these benchmarks, whatever their settings, or in these parts
+    of the table; all of them where none is given. A name with commas may come in its parts."""
+    found = planned
+    for asked, what, names in (
+        (benchmarks, "benchmark", lambda line: (line.benchmark.partition("?")[0], line.benchmark, line.group)),
+        (methods, "method", lambda line: (line.method, line.label)),
+    ):
+        wanted = _known(asked, what, dict.fromkeys(name for one in found for name in names(one.line)))
+        found = [one for one in found if not asked or wanted.intersection(names(one.line))]
+    return found
+
+
+def _known(parts: Sequence[str], what: str, names: Iterable[str]) -> set[str]:
+    """The names that are asked for, some of them in the parts between their commas."""
+    whole = {tuple(part.strip() for part in name.split(",")): name for name in names}
+    wanted, rest = set(), [part.strip() for one in parts for part in one.split(",")]
     while rest:
-        names = [", ".join(rest[:length]) for length in range(len(rest), 0, -1)]
-        name = next((name for name in names if name in known), None)
-        if name is None:
-            raise unknown("method of this suite", rest[0], known)
-        wanted.add(name)
-        rest = rest[name.count(", ") + 1 :]
-    return [one for one in planned if not methods or {one.line.method, one.line.label} & wanted]
-
-
-def _names(benchmark: str) -> tuple[str, str]:
-    """Of a benchmark with settings: the name without and with them."""
-    return benchmark.partition("?")[0], benchmark
+        length = next((length for length in range(len(rest), 0, -1) if tuple(rest[:length]) in whole), 0)
+        if not length:
+            raise unknown(f"{what} of this suite", rest[0], whole.values())
+        wanted.add(whole[tuple(rest[:length])])
+        rest = rest[length:]
+    return wanted
 
 
 def where_values_come_from(planned: Sequence[Planned]) -> str:

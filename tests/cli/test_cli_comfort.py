@@ -166,6 +166,22 @@ runs:
     assert "unknown benchmark of this suite 'split-digit'; did you mean split-digits" in capsys.readouterr().err
 
 
+def test_a_part_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").write_text("""
+runs:
+  - {benchmark: split-digits, group: "1,000 slots, in all", method: er, memory_total: 1000}
+  - {benchmark: split-digits, group: "2,000 slots, in all", method: er, memory_total: 2000}
+""")
+    words = ["suite", "show", str(tmp_path / "mine.yaml"), "--device", "cpu", "--json", "--benchmarks"]
+    for asked, expected in (("2,000 slots, in all", 1), ("1,000 slots,in all, 2,000 slots, in all", 2)):
+        assert main([*words, asked]) == 0
+        lines = json.loads(capsys.readouterr().out)["lines"]
+        assert len(lines) == expected
+        assert lines[-1]["group"] == "2,000 slots, in all"
+    assert main([*words, "3,000 slots, in all"]) == 2
+    assert "unknown benchmark of this suite '3'" in capsys.readouterr().err
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
