@@ -57,7 +57,10 @@ def read(path: Path) -> list[Job]:
         for before in job.get("after", []):
             if before not in names:
                 raise SystemExit(f"{path}: {job['name']} comes after {before}, which is no job")
-    return [{"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], "background": False, **job} for job in jobs]
+    return [
+        {"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], "background": False, **job}
+        for job in jobs
+    ]
 
 
 def commands(job: Job, place: Path) -> list[str]:

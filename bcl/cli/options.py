@@ -123,7 +123,7 @@ Methods = Annotated[
 ]
 OnlyMethods = Annotated[
     str,
-    typer.Option("--methods", metavar="A,B,...", help="These methods (or labels) of the suite alone."),
+    typer.Option("--methods", metavar="A,B,...", help="These lines of the suite alone, or all of a method."),
 ]
 OnlyBenchmarks = Annotated[
     str,

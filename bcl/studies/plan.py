@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,16 +81,22 @@ def place(suite: Suite, line: Line) -> str:
 
 
 def only(planned: list[Planned], methods: Sequence[str] = (), benchmarks: Sequence[str] = ()) -> list[Planned]:
-    """The lines of these methods, or with these labels, on these benchmarks, whatever their settings, or in these parts
-    of the table; all of them where none is given. A name with commas may come in its parts."""
-    found = planned
-    for asked, what, names in (
-        (benchmarks, "benchmark", lambda line: (line.benchmark.partition("?")[0], line.benchmark, line.group)),
-        (methods, "method", lambda line: (line.method, line.label)),
-    ):
-        wanted = _known(asked, what, dict.fromkeys(name for one in found for name in names(one.line)))
-        found = [one for one in found if not asked or wanted.intersection(names(one.line))]
-    return found
+    """The lines with these labels, or where no line has such a label of this method; on these benchmarks, whatever their
+    settings, or in these parts of the table. All of them where none is given. A name with commas may come in its parts."""
+    for asked, what, names in ((benchmarks, "benchmark", _places), (methods, "method", _called(planned))):
+        wanted = _known(asked, what, dict.fromkeys(name for one in planned for name in names(one.line)))
+        planned = [one for one in planned if not asked or wanted.intersection(names(one.line))]
+    return planned
+
+
+def _places(line: Line) -> tuple[str, ...]:
+    return line.benchmark.partition("?")[0], line.benchmark, line.group
+
+
+def _called(planned: Sequence[Planned]) -> Callable[[Line], tuple[str, ...]]:
+    """What a line is asked for by."""
+    labels = {one.line.label for one in planned}
+    return lambda line: (line.label,) if line.method in labels else (line.method, line.label)
 
 
 def _known(parts: Sequence[str], what: str, names: Iterable[str]) -> set[str]:

@@ -139,11 +139,20 @@ def test_some_methods_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {line["label"]: line["done"] for line in shown["lines"]} == {"er": 0, "finetune": 1, "hasty, too": 1}
     assert main(["suite", "show", *words, "--methods", "finetune", "--json"]) == 0
     assert [line["label"] for line in json.loads(capsys.readouterr().out)["lines"]] == ["finetune"]
+    assert main(["suite", "show", *words, "--methods", "er", "--json"]) == 0
+    assert [line["label"] for line in json.loads(capsys.readouterr().out)["lines"]] == ["er"], "a line is called so"
     assert main(["report", str(tmp_path / "store")]) == 0
     assert "2 of 3 runs done" in (tmp_path / "store" / "report.html").read_text(), "the plan is still the whole suite"
     capsys.readouterr()
     assert main(["suite", "run", *words, "--methods", "hastie, too"]) == 2
     assert "unknown method of this suite 'hastie'; did you mean hasty, too?" in capsys.readouterr().err
+
+
+def test_a_method_whose_lines_are_all_called_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").write_text(SUITE.replace("methods: [er, finetune]", "method: er, label: slow"))
+    words = ["suite", "show", str(tmp_path / "mine.yaml"), "--device", "cpu", "--methods", "er", "--json"]
+    assert main(words) == 0
+    assert [line["label"] for line in json.loads(capsys.readouterr().out)["lines"]] == ["slow", "hasty, too"]
 
 
 def test_some_benchmarks_of_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
