@@ -17,8 +17,8 @@ published tables. A job:
     background: true                                             # its kernels let those of other jobs pass
 
 `then` in place of or beside `run` is a list of further commands, one after the other. `{chosen}` in them stands for
-`--set` of what `bcl tune ... --json`, the job's first command, has chosen. Many small kernels in a row wait for the large
-ones of other jobs: let those with large ones run in the background.
+`--set` of what `bcl tune ... --json`, the job's first command, has chosen. Many small kernels in a row wait for the
+large ones of other jobs: let those with large ones run in the background.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from bcl.schedule.mps import shared_gpu
 
 Job = dict[str, Any]
 BCL = (sys.executable, "-m", "bcl")
+LEFT_OUT = {"data": [], "processes": 1, "memory": 4, "run": "", "then": [], "after": [], "background": False}
 BACKGROUND = {"CUDA_MPS_CLIENT_PRIORITY": "1"}  # "below normal", for those who share a GPU
 
 

@@ -58,14 +58,14 @@ def seeds_of(text: str) -> tuple[int, int]:
     return number, int(first)
 
 
-def settings(words: Sequence[str]) -> dict[str, str]:
+def settings(words: Sequence[str], option: str = "--set", value: str = "value") -> dict[str, str]:
     """`name=value` words as a mapping."""
     pairs = {}
     for word in words:
-        name, equals, value = word.partition("=")
+        name, equals, text = word.partition("=")
         if not equals or not name:
-            raise InputError(f"--set takes name=value or method.name=value, not '{word}'")
-        pairs[name.strip()] = value.strip()
+            raise InputError(f"{option} takes name={value} or method.name={value}, not '{word}'")
+        pairs[name.strip()] = text.strip()
     return pairs
 
 

@@ -22,9 +22,14 @@ def tune(
     ] = None,
     search: Annotated[str, typer.Option("--search", help="grid, or optuna: between the grid's values.")] = "grid",
     grid: Annotated[
-        Path | None,
-        typer.Option("--grid", help="YAML: hyper-parameter -> values, or method -> these [default: the method's]."),
-    ] = None,
+        list[str],
+        typer.Option(
+            "--grid",
+            metavar="FILE or [METHOD.]NAME=A,B,...",
+            help="The values to try; may be repeated. YAML: hyper-parameter -> values, or method -> these"
+            " [default: the method's].",
+        ),
+    ] = [],  # noqa: B006
     set_: given.Set = [],  # noqa: B006
     seeds: given.Seeds = 3,
     finalists: Annotated[int, typer.Option("--finalists", min=0, help="Let ten seeds decide among the N best.")] = 0,
@@ -64,7 +69,7 @@ def tune(
     methods = list(dict.fromkeys(methods))
     for method in methods:
         check_method(method)
-    table = tuning.read_grid(grid) if grid else None
+    table = _grid(grid, methods)
     fixed: dict[str, dict[str, Any]] = {}  # what all trials of a method have, and its winner too
     for method in methods:
         own = settings_of(method, given.settings(set_), methods)
@@ -95,3 +100,19 @@ def tune(
             chosen = "  (chosen: as good in ACC, learns better)" if row.get("rule") == "learning accuracy" else ""
             print(f"  {row['acc']:6.2f}  {assignments(row['values'])}{final}{chosen}")
     print(f"winners saved in {save}", file=sys.stderr)
+
+
+def _grid(words: list[str], methods: list[str]) -> dict[str, Any] | None:
+    """The values to try: of a file, or of the command line."""
+    from bcl.studies.suite import settings_of
+    from bcl.studies.tuning import read_grid
+
+    if len(words) == 1 and ("=" not in words[0] or Path(words[0]).is_file()):
+        return read_grid(Path(words[0]))
+    given_ = given.settings(words, "--grid", "A,B,...")
+    own = {method: settings_of(method, given_, methods, "--grid") for method in methods}
+    return {
+        method: {name: [one.strip() for one in values.split(",")] for name, values in axes.items()}
+        for method, axes in own.items()
+        if axes
+    } or None

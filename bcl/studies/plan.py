@@ -81,8 +81,8 @@ def place(suite: Suite, line: Line) -> str:
 
 
 def only(planned: list[Planned], methods: Sequence[str] = (), benchmarks: Sequence[str] = ()) -> list[Planned]:
-    """The lines with these labels, or where no line has such a label of this method; on these benchmarks, whatever their
-    settings, or in these parts of the table. All of them where none is given. A name with commas may come in its parts."""
+    """The lines with these labels, or of these methods where no line is called so; on these benchmarks, whatever their
+    settings, or in these parts of the table. A name with commas may come in its parts."""
     for asked, what, names in ((benchmarks, "benchmark", _places), (methods, "method", _called(planned))):
         wanted = _known(asked, what, dict.fromkeys(name for one in planned for name in names(one.line)))
         planned = [one for one in planned if not asked or wanted.intersection(names(one.line))]

@@ -85,7 +85,9 @@ def one_block(
     return Suite("", benchmark, "", tuple(lines))
 
 
-def settings_of(method: str, overrides: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
+def settings_of(
+    method: str, overrides: Mapping[str, Any], methods: Sequence[str], option: str = "--set"
+) -> dict[str, Any]:
     """What is set for all methods, and what `method.name` sets for this one.
 
     >>> settings_of("er", {"lr": 0.1, "er.lr": 0.2, "gem.lr": 0.3}, ["er", "gem"])
@@ -95,7 +97,7 @@ def settings_of(method: str, overrides: Mapping[str, Any], methods: Sequence[str
     for key in sorted(overrides, key=lambda key: "." in key):
         whose, _, name = key.rpartition(".")
         if whose and whose not in methods:
-            raise InputError(f"--set {key}: {whose} is not among the methods of this run ({', '.join(methods)})")
+            raise InputError(f"{option} {key}: {whose} is not among the methods of this run ({', '.join(methods)})")
         if whose in ("", method):
             found[name] = overrides[key]
     return found

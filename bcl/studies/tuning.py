@@ -46,7 +46,7 @@ def axes(method: str, own: Mapping[str, Axes] | Axes | None = None) -> Axes:
     mine = own.get(method) if own and _is_by_method(own) else own
     found = cast(Axes, mine or getattr(find_method(method), "grid", None) or table.get(method, {}))
     if not found:
-        raise InputError(f"{method} has nothing to tune: give it a class attribute `grid`, or use --grid FILE")
+        raise InputError(f"{method} has nothing to tune: give it a class attribute `grid`, or use --grid")
     hyper = find_method(method).Hyper  # says which values it takes, and which are the same
     return {
         name: list(dict.fromkeys(getattr(hyper.of({name: value}), name) for value in values))
@@ -76,7 +76,7 @@ def _is_by_method(grid: Mapping[str, Any]) -> bool:
 def read_grid(path: Path) -> dict[str, Any]:
     """A grid of the user's: a YAML file with a list of values for every hyper-parameter, or such a table by method."""
     if not path.is_file():
-        raise InputError(f"there is no file {path}; --grid takes a YAML file such as `lr: [0.01, 0.1]`")
+        raise InputError(f"there is no file {path}; --grid takes lr=0.01,0.1 or a YAML file: `lr: [0.01, 0.1]`")
     try:
         found: dict[str, Any] = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -116,6 +116,32 @@ def test_values_of_a_grid_are_what_the_method_takes_them_for(tmp_path: Path) -> 
     assert {type(value) for value in (*found["lr"], *found["mean_decay"])} == {float}
 
 
+def test_values_to_try_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For all methods or for one; a method that is not named has its own grid."""
+    monkeypatch.chdir(tmp_path)
+    words = ["tune", "split-digits", "finetune", "er", *QUICK, "--trials", "4", "--json"]
+    assert main([*words, "--grid", "lr=0.07, 5e-2", "--grid", "er.replay_batch=5,7", "--grid", "er.lr=0.3"]) == 0
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    tried = {method: sorted(tuple(row["values"].values()) for row in rows) for method, rows in trials.items()}
+    assert tried == {"finetune": [(0.05,), (0.07,)], "er": [(0.3, 5), (0.3, 7)]}
+    assert main([*words, "--grid", "er.lr=0.3"]) == 0
+    tried = json.loads(capsys.readouterr().out)["trials"]
+    assert [row["values"]["lr"] for row in tried["er"]] == [0.3]
+    assert len(tried["finetune"]) > 1
+    for grid, said in (
+        ("lr=", "lr is a number, not ''"),
+        ("rate=0.1", "unknown hyper-parameter 'rate'"),
+        ("gem.lr=0.1", "--grid gem.lr: gem is not among the methods of this run (finetune, er)"),
+        ("lr", "there is no file lr; --grid takes lr=0.01,0.1 or a YAML file"),
+    ):
+        assert main([*words, "--grid", grid]) == 2
+        assert said in capsys.readouterr().err
+    assert main([*words, "--grid", "lr=0.1", "--grid", "lr"]) == 2
+    assert "--grid takes name=A,B,... or method.name=A,B,..., not 'lr'" in capsys.readouterr().err
+
+
 def test_a_grid_for_a_method_that_there_is_not(tmp_path: Path) -> None:
     (tmp_path / "grid.yaml").write_text("er: {lr: [0.1]}\nerr: {lr: [0.1]}\n")
     with pytest.raises(UserError, match="unknown method 'err'; did you mean er"):
