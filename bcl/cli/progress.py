@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -58,15 +59,35 @@ def _speed(bars: Any, number: Any) -> float | None:
     return next((float(task.speed) for task in bars.tasks if task.id == number and task.speed), None)
 
 
+@dataclass
+class Repeats:
+    """Work that a run repeats at a task boundary: how often by now, and when it was first heard of."""
+
+    since: float
+    first: int
+    done: int
+    total: int  # 0: not known
+
+    def __str__(self) -> str:
+        return f"at a task boundary {self.done}/{self.total or '?'}"
+
+    def seconds_left(self) -> float | None:
+        spent, done = time.monotonic() - self.since, self.done - self.first
+        return spent * (self.total - self.done) / done if self.total and done else None
+
+
 class Watch:
-    """Of many runs: called with (index of the run, steps done, steps in all). Standard output is for results: what
-    networks print meanwhile goes to standard error."""
+    """Of many runs: called with (index of the run, steps done, steps in all), and while it repeats work at a task
+    boundary with (times done, times in all) too. Standard output is for results: what networks print meanwhile goes to
+    standard error."""
 
     def __init__(self, labels: Sequence[str], every: float = EVERY):
         self.labels, self.every = labels, every
         self.done, self.total = [0] * len(labels), [0] * len(labels)
         self.began = [0] * len(labels)  # steps that a run had behind it when it was first heard of
         self.started = self.said = time.monotonic()
+        self.heard = [self.started] * len(labels)  # when a run was first heard of
+        self.repeats: dict[int, Repeats] = {}  # of the runs that are at a task boundary
         self.bars: Any = None
         self.whole: Any = None  # the bar of all runs together
         self.ids: dict[int, Any] = {}
@@ -88,26 +109,41 @@ class Watch:
             self.bars.stop()
         self.elsewhere.__exit__(kind, error, trace)
 
-    def __call__(self, index: int, done: int, total: int) -> None:
+    def __call__(self, index: int, done: int, total: int, repeats: tuple[int, int] | None = None) -> None:
         if self.total[index] == 0:
-            self.began[index] = done
+            self.began[index], self.heard[index] = done, time.monotonic()
         self.done[index], self.total[index] = done, total
+        if repeats is None:
+            self.repeats.pop(index, None)
+        elif index in self.repeats and self.repeats[index].done <= repeats[0]:
+            self.repeats[index].done, self.repeats[index].total = repeats
+        else:
+            self.repeats[index] = Repeats(time.monotonic(), repeats[0], *repeats)
         if self.bars is not None:
             self._move_bars(index)
         else:
             self._say(index)
 
+    def is_complete(self, index: int) -> bool:
+        return self.done[index] == self.total[index] > 0 and index not in self.repeats
+
     @property
     def complete(self) -> int:
-        return sum(done == total > 0 for done, total in zip(self.done, self.total, strict=True))
+        return sum(map(self.is_complete, range(len(self.labels))))
 
-    def share(self, steps: Sequence[int]) -> float:
+    def share(self, steps: Sequence[float]) -> float:
         """How many runs so many steps of each amount to."""
         return sum(step / total for step, total in zip(steps, self.total, strict=True) if total)
 
     def seconds_left(self) -> float | None:
         """As long as what was done since the start has taken, in proportion: every run counts alike."""
-        now = self.share(self.done)
+        steps = list[float](self.done)
+        for i, repeats in self.repeats.items():  # its steps count in proportion to the time of what belongs to them
+            if (left := repeats.seconds_left()) is None:
+                return None
+            spent = time.monotonic() - self.heard[i]
+            steps[i] -= (steps[i] - self.began[i]) * left / max(spent + left, 1e-9)
+        now = self.share(steps)
         since = now - self.share(self.began)
         elapsed = time.monotonic() - self.started
         return elapsed * (len(self.labels) - now) / since if since > 0 and elapsed > 1.0 else None
@@ -120,23 +156,31 @@ class Watch:
             )
         speed = _speed(self.bars, self.ids[index])
         rate = f"{speed:,.0f} steps/s" if speed else ""
+        left = _left(self.seconds_left())
         self.bars.update(
-            self.ids[index], completed=done, count=f"{done}/{total}", rate=rate, visible=done < total
-        )  # fmt: skip
+            self.ids[index],
+            completed=done,
+            count=f"{done}/{total}",
+            rate=str(self.repeats.get(index, rate)),
+            left=left if self.whole is None else "",
+            visible=not self.is_complete(index),
+        )
         if self.whole is not None:
-            count, left = f"{self.complete}/{len(self.labels)} runs", _left(self.seconds_left())
+            count = f"{self.complete}/{len(self.labels)} runs"
             self.bars.update(self.whole, completed=self.share(self.done), count=count, left=left)
 
     def _say(self, index: int) -> None:
         now, done, total = time.monotonic(), self.done[index], self.total[index]
-        if now - self.said < self.every and (done < total or now - self.said < 1.0):
+        if now - self.said < (1.0 if self.is_complete(index) else self.every):
             return
         self.said = now
         rate = (sum(self.done) - sum(self.began)) / max(now - self.started, 1e-9)
+        repeats = self.repeats.get(index, "")
         parts = [
             f"{self.complete}/{len(self.labels)} runs complete",
-            f"{rate:,.0f} steps/s",
+            "" if repeats else f"{rate:,.0f} steps/s",
             _left(self.seconds_left()),
         ]
-        line = f"{self.labels[index]}: {done}/{total} steps; {', '.join(filter(None, parts))}"
+        where = ", ".join(filter(None, [f"{done}/{total} steps", str(repeats)]))
+        line = f"{self.labels[index]}: {where}; {', '.join(filter(None, parts))}"
         print(line, file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from bcl.engine.continual import Continual
 from bcl.engine.evaluate import TestSets, is_finite
 from bcl.engine.feed import Feed, TaskData
 from bcl.engine.member import Member, check_last_batch
-from bcl.engine.observing import record_repeats, stoppable
+from bcl.engine.observing import before_repeats, record_repeats
 from bcl.engine.position import Interrupted
 from bcl.engine.prequential import Prequential
 from bcl.engine.writer import Writer
@@ -34,7 +34,9 @@ class Loop:
     eagerly. Members stand at the same place of streams with as many tasks; those that share a stream share its data.
 
     save_every: seconds between checkpoints; after a task AFTER_A_TASK are enough.
-    report:     called with (member, steps done, steps in all) a few times per second.
+    report:     called with (member, steps done, steps in all) a few times per second; all are done once the member is.
+                While members repeat work as a task begins or ends, one after another, a fourth is (times done, times
+                in all), of all members together; 0 in all: not known.
     stop:       asked before every step; when it answers True all are saved and Interrupted is raised; in the midst of
                 what a learner repeats when a task ends, without saving.
     captured:   whether steps and evaluations are captured; by default, on a GPU.
@@ -54,7 +56,7 @@ class Loop:
         device: torch.device,
         *,
         save_every: float = 60.0,
-        report: Callable[[int, int, int], None] = lambda *_: None,
+        report: Callable[..., None] = lambda *_: None,
         stop: Callable[[], bool] = lambda: False,
         captured: bool | None = None,
         stop_diverged: bool = False,
@@ -91,8 +93,9 @@ class Loop:
         self.continual = Continual(self.members, self.accuracies)
 
     def run(self) -> None:
-        self._saved = self._reported = time.monotonic()
-        with Writer() as self.writer, stoppable([m.learner for m in self.members], self.stop):
+        self._saved, self.turn, self.repeated = time.monotonic(), 0, 0
+        self._report()
+        with Writer() as self.writer, before_repeats([m.learner for m in self.members], self._before_repeat):
             self._run()
             with self.clock.during("saving"):
                 self.writer.wait()
@@ -130,13 +133,33 @@ class Loop:
     def _task(self, t: int) -> None:
         feeds = self._feeds(t)
         with self.clock.during("steps"):
-            for m in self.members:
+            for m in self._turns():
                 beside_steps(m, m.learner.enter, t)
             self._steps(feeds)
-            for m in self.members:
+            for m in self._turns():
                 beside_steps(m, m.learner.end_task, t)
             self._synchronize()
         self._measure(t + 1)
+
+    def _turns(self) -> Iterator[Member]:
+        """The members one after another. Whose turn it is, and how often it has repeated work, is counted."""
+        for turn, m in enumerate(self.members):
+            self.turn, self.repeated = turn, 0
+            yield m
+
+    def _before_repeat(self, times: int) -> None:
+        """The member whose turn it is will repeat work, so many times in all, once more: stop, or report."""
+        if self.stop():
+            raise Interrupted
+        if self.repeated == 0 or time.monotonic() - self._reported >= 0.2:
+            self._report((self.turn * times + self.repeated, len(self.members) * times))
+        self.repeated += 1
+
+    def _report(self, *repeats: tuple[int, int]) -> None:
+        for i, m, total in zip(self.numbers, self.members, self.totals, strict=True):
+            if repeats or m.position.steps < total:  # what is over is told when it is measured, too
+                self.report(i, m.position.steps, total, *repeats)
+        self._reported = time.monotonic()
 
     def _feeds(self, t: int) -> list[Feed]:
         """The task's mini-batches for every member. Where steps are captured they lie where the last task's lay."""
@@ -162,7 +185,7 @@ class Loop:
     def _joint(self) -> None:
         """The offline bound: mixed batches of all tasks, several epochs, measured once at the end."""
         feeds = []
-        for m in self.members:
+        for m in self._turns():
             parts = m.stream.joint(m.learner.hyper.epochs)
             x, y, tasks, order = (torch.from_numpy(part).to(self.device) for part in parts)
             feeds.append(Feed(x, y, tasks, m.stream.setting.batch_size, order))
@@ -280,11 +303,8 @@ class Loop:
         if stopping:
             self.writer.wait()
             raise Interrupted
-        now = time.monotonic()
-        if now - self._reported >= 0.2:
-            for i, m, total in zip(self.numbers, self.members, self.totals, strict=True):
-                self.report(i, m.position.steps, total)
-            self._reported = now
+        if time.monotonic() - self._reported >= 0.2:
+            self._report()
 
     def _save_if(self, seconds: float) -> None:
         """Save all members if the last time was so many seconds ago."""

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from bcl.engine.capture import Graph, NotCapturable, places, signature_of
-from bcl.engine.position import Interrupted
 from bcl.errors import first_line
 from bcl.learners.base import Learner
 
 Work = Callable[..., Tensor | None]
-Recorder = Callable[..., Tensor | None]  # called with what it depends on, the work, and its tensors
+Recorder = Callable[..., Tensor | None]  # called as `Learner.repeat` is
 
 
 class Recording(Graph):
@@ -54,7 +53,8 @@ class Recordings:
         self.places: list[int] = []
         self.capturable = True
 
-    def __call__(self, kind: Hashable, work: Work, *inputs: Tensor) -> Tensor | None:
+    def __call__(self, kind: Hashable, work: Work, *inputs: Tensor, of: int = 0) -> Tensor | None:
+        del of  # a recording serves any number of times
         there = places(self.learner)
         if there != self.places:
             self.places = there
@@ -109,14 +109,14 @@ def record_repeats(*learners: Learner) -> None:
 
 
 @contextmanager
-def stoppable(learners: Sequence[Learner], stop: Callable[[], bool]) -> Iterator[None]:
-    """Within, what learners repeat is asked before every time whether to stop, and raises Interrupted."""
+def before_repeats(learners: Sequence[Learner], before: Callable[[int], None]) -> Iterator[None]:
+    """Within, `before` is called before every time of what learners repeat, with how many times that is in all, 0 where
+    it is not known. What it raises ends the work."""
     recorders = {learner: learner.recorder for learner in learners}
 
-    def between(recorder: Recorder | None, kind: Hashable, work: Work, *inputs: Tensor) -> Tensor | None:
-        if stop():
-            raise Interrupted
-        return work(*inputs) if recorder is None else recorder(kind, work, *inputs)
+    def between(recorder: Recorder | None, kind: Hashable, work: Work, *inputs: Tensor, of: int) -> Tensor | None:
+        before(of)
+        return work(*inputs) if recorder is None else recorder(kind, work, *inputs, of=of)
 
     for learner, recorder in recorders.items():
         learner.recorder = partial(between, recorder)

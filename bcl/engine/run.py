@@ -56,8 +56,8 @@ def run(
     if type(evaluate_every) is not int or evaluate_every < 0:
         raise InputError(f"evaluate_every is a number of mini-batches, or 0, not {evaluate_every!r}")
     member = Member(learner, stream, prequential=prequential, evaluate_every=evaluate_every)
-    with _bar() if report is None else nullcontext(report) as told:
-        Loop([member], learner.visible.device, report=lambda _, done, total: told(done, total)).run()
+    with _bar() if report is None else nullcontext(_of_steps(report)) as told:
+        Loop([member], learner.visible.device, report=lambda _, *news: told(*news)).run()
     at = member.position
     metrics, first = all_metrics(at.matrix, at.before), prequential_accuracy(at.prequential)
     within = continual_metrics([one["accuracy"] for one in at.evaluations]) if at.evaluations else {}
@@ -66,8 +66,12 @@ def run(
     )  # fmt: skip
 
 
+def _of_steps(report: Report) -> Callable[..., None]:
+    return lambda done, total, *_: report(done, total)
+
+
 @contextmanager
-def _bar() -> Iterator[Report]:
+def _bar() -> Iterator[Callable[..., None]]:
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -76,4 +80,9 @@ def _bar() -> Iterator[Report]:
 
     with Progress(console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("steps", total=None)
-        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+        def told(done: int, total: int, repeats: tuple[int, int] | None = None) -> None:
+            words = "steps" if repeats is None else f"steps, at a task boundary {repeats[0]}/{repeats[1] or '?'}"
+            bars.update(bar, description=words, completed=done, total=total)
+
+        yield told

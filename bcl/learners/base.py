@@ -202,10 +202,11 @@ class Learner(Passes):
         self.task = -1
         return ended
 
-    def repeat(self, kind: Hashable, work: Callable[..., Tensor | None], *inputs: Tensor) -> Tensor | None:
+    def repeat(self, kind: Hashable, work: Callable[..., Tensor | None], *inputs: Tensor, of: int = 0) -> Tensor | None:
         """`work(*inputs)`, which is done many times when a task begins or ends. On a GPU it is recorded, and has to be
-        capturable as a step is. `kind`: all that it depends on beside the tensors and the learner's state."""
-        return work(*inputs) if self.recorder is None else self.recorder(kind, work, *inputs)
+        capturable as a step is. `kind`: all that it depends on beside the tensors and the learner's state. `of`: how
+        many times in all, for progress; 0: not known."""
+        return work(*inputs) if self.recorder is None else self.recorder(kind, work, *inputs, of=of)
 
     def new_classes(self, t: int) -> None:
         """In a stream without tasks, classes have come that are new to stretch t: see `setting.classes[t]`."""

@@ -86,9 +86,9 @@ class GDumb(Replaying):
         self.optimizers[device].forget()
         for epoch in range(h.epochs):
             order, rate = self.random.choose(stored, int(stored.sum())), torch.tensor(self.rate(epoch), device=device)
-            for slots in order.split(h.train_batch):
-                if len(slots) > 1 or len(order) == 1:  # batch norm knows no batch of one
-                    self.repeat("step", self.descend_on, slots, rate)
+            batches = [slots for slots in order.split(h.train_batch) if len(slots) > 1 or len(order) == 1]
+            for slots in batches:  # none of one sample, which batch norm does not know
+                self.repeat("step", self.descend_on, slots, rate, of=h.epochs * len(batches))
         return t
 
     def descend_on(self, slots: Tensor, rate: Tensor) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-Report = Callable[[int, int, int], None]  # (index of the run, steps done, steps in all)
+# (index of the run, steps done, steps in all); a fourth, (times done, times in all), of work repeated between tasks
+Report = Callable[..., None]
 
 
-def silent(index: int, done: int, total: int) -> None:
+def silent(index: int, done: int, total: int, repeats: tuple[int, int] | None = None) -> None:
     """Report nothing."""
 
 
@@ -30,7 +31,7 @@ class RunOptions:
     def for_runs(self, indices: Sequence[int]) -> RunOptions:
         """For some of the runs: the i-th of them is reported under `indices[i]`."""
         report = self.report
-        return replace(self, report=lambda i, done, total: report(indices[i], done, total))
+        return replace(self, report=lambda i, *news: report(indices[i], *news))
 
     @property
     def portable(self) -> RunOptions:

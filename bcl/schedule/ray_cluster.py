@@ -34,12 +34,12 @@ class Board:
     """Where running tasks write how far they are: an actor on the driver's own node, which no other's death ends."""
 
     def __init__(self) -> None:
-        self.news: dict[int, tuple[int, int]] = {}
+        self.news: dict[int, tuple[Any, ...]] = {}
 
-    def put(self, index: int, done: int, total: int) -> None:
-        self.news[index] = (done, total)
+    def put(self, index: int, *news: Any) -> None:
+        self.news[index] = news
 
-    def take(self) -> dict[int, tuple[int, int]]:
+    def take(self) -> dict[int, tuple[Any, ...]]:
         news, self.news = self.news, {}
         return news
 
@@ -95,8 +95,8 @@ def _schedule(
             ready, _ = ray.wait(list(under_way), timeout=0.5)
             pulse.feel()
             with contextlib.suppress(ray.exceptions.GetTimeoutError):
-                for index, (done, total) in ray.get(board.take.remote(), timeout=BEAT).items():
-                    report(index, done, total)
+                for index, news in ray.get(board.take.remote(), timeout=BEAT).items():
+                    report(index, *news)
             for reference in ready:
                 indices = under_way.pop(reference)
                 for i, kind, content in _receive(ray, reference, indices):

@@ -45,11 +45,11 @@ def work(job: Job, runs: Sequence[tuple[int, RunConfig]], board: Any) -> list[An
     stop = Gone(Path(job.root) / job.token) if shared else never
     reported: dict[int, float] = {}
 
-    def report(index: int, done: int, total: int) -> None:
+    def report(index: int, *news: Any) -> None:
         now = time.monotonic()
         if now - reported.get(index, 0.0) >= EVERY:
             reported[index] = now
-            board.put.remote(index, done, total)
+            board.put.remote(index, *news)
 
     indices, configs = [index for index, _ in runs], [config for _, config in runs]
     options = replace(job.options, report=report, stop=stop).for_runs(indices)

@@ -28,7 +28,7 @@ class Live:
         self,
         store: RunStore,
         configs: Sequence[RunConfig],
-        report: Callable[[int, int, int], None],
+        report: Callable[..., None],
         every: float = EVERY,
     ):
         try:
@@ -55,10 +55,10 @@ class Live:
         for writer in self.writers.values():
             writer.close()
 
-    def __call__(self, index: int, done: int, total: int) -> None:
-        self.report(index, done, total)
+    def __call__(self, index: int, done: int, total: int, *repeats: tuple[int, int]) -> None:
+        self.report(index, done, total, *repeats)
         now = time.monotonic()
-        if done < total and now - self.looked.get(index, 0.0) < self.every:
+        if (done < total or repeats) and now - self.looked.get(index, 0.0) < self.every:
             return
         self.looked[index] = now
         self._look(index)

@@ -139,7 +139,7 @@ def _serve(
         with contextlib.suppress(OSError):
             line.send((kind, index, content))
 
-    options = replace(options, report=lambda i, done, total: tell("progress", i, (done, total)), stop=asked_to_stop)
+    options = replace(options, report=lambda i, *news: tell("progress", i, news), stop=asked_to_stop)
     while True:
         try:
             configs: dict[int, RunConfig] = line.recv()

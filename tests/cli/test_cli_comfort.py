@@ -214,7 +214,9 @@ def test_the_time_that_is_left_follows_from_what_was_done_since_the_start(clock:
     assert watch.seconds_left() == pytest.approx(20.0 * 2.25 / 0.5), "half a run in 20 s, and 2.25 to go"
 
 
-def test_a_terminal_shows_all_runs_together(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+@pytest.fixture
+def bars(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Those of a terminal, as they were last shown."""
     monkeypatch.setattr(sys, "stderr", Terminal())
     bars: list[dict[str, Any]] = []
 
@@ -233,6 +235,10 @@ def test_a_terminal_shows_all_runs_together(monkeypatch: pytest.MonkeyPatch, clo
     made = Bars()
     monkeypatch.setattr(progress, "_bars", lambda: made)
     monkeypatch.setattr(progress, "_speed", lambda bars, number: None)
+    return bars
+
+
+def test_a_terminal_shows_all_runs_together(bars: list[dict[str, Any]], clock: list[float]) -> None:
     with Watch(["a", "b"]) as watch:
         watch(0, 0, 10)
         watch(1, 0, 10)
@@ -243,6 +249,22 @@ def test_a_terminal_shows_all_runs_together(monkeypatch: pytest.MonkeyPatch, clo
     assert (whole["label"], whole["count"], whole["left"]) == ("all runs", "1/2 runs", "10.0 s left")
     assert whole["completed"] == 1.5
     assert (first["visible"], second["visible"], second["count"]) == (False, True, "5/10")
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "b"]])
+def test_a_terminal_shows_what_is_repeated(
+    labels: list[str], bars: list[dict[str, Any]], clock: list[float]
+) -> None:  # fmt: skip
+    with Watch(labels) as watch:
+        watch(0, 0, 10)
+        for done in (0, 100):
+            clock[0] += 10.0
+            watch(0, 10, 10, (done, 400))
+        bar = bars[-1]
+        assert (bar["count"], bar["rate"], bar["visible"]) == ("10/10", "at a task boundary 100/400", True)
+        assert bars[0]["left"] == ("30.0 s left" if labels == ["a"] else "1 min 20 s left")
+        watch(0, 10, 10)
+        assert (bar["rate"], bar["visible"]) == ("", False)
 
 
 def test_a_piece_of_work_has_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +281,55 @@ def test_plain_lines_say_how_long_the_rest_takes(capsys: pytest.CaptureFixture[s
     clock[0] += 10.0
     watch(0, 10, 10)
     assert capsys.readouterr().err == "a: 10/10 steps; 1/2 runs complete, 1 steps/s, 10.0 s left\n"
+
+
+def test_plain_lines_say_what_is_repeated_when_the_steps_are_done(
+    capsys: pytest.CaptureFixture[str], clock: list[float]
+) -> None:
+    watch = Watch(["a", "b"])
+    watch(0, 0, 10)
+    clock[0] += 20.0
+    watch(0, 10, 10, (0, 400))  # nobody knows how long that will take
+    clock[0] += 5.0
+    watch(0, 10, 10, (100, 400))  # 15 s more, and 40 s for the other run
+    clock[0] += 15.0
+    watch(0, 10, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "a: 10/10 steps, at a task boundary 0/400; 0/2 runs complete",
+        "a: 10/10 steps, at a task boundary 100/400; 0/2 runs complete, 55.0 s left",
+        "a: 10/10 steps; 1/2 runs complete, 0 steps/s, 40.0 s left",
+    ]
+
+
+def test_runs_that_repeat_work_at_once_end_at_once(clock: list[float]) -> None:
+    watch = Watch(["a", "b"])
+    for seconds, *news in ((0.0, 0, 10), (20.0, 10, 10, (0, 400)), (5.0, 10, 10, (100, 400))):
+        clock[0] += seconds
+        watch(0, *news)
+        watch(1, *news)
+    assert watch.seconds_left() == pytest.approx(15.0)
+
+
+def test_what_a_boundary_takes_is_part_of_its_task(clock: list[float]) -> None:
+    watch = Watch(["a"])
+    watch(0, 0, 10)
+    for boundary in range(5):
+        clock[0] += 1.0
+        for done in range(0, 200, 50):
+            watch(0, 2 * boundary + 2, 10, (done, 200))
+            left = watch.seconds_left()
+            assert left is None if done == 0 else left == pytest.approx(21.0 * (5 - boundary) - 1.0 - done / 10)
+            clock[0] += 5.0
+        watch(0, 2 * boundary + 2, 10)
+    assert watch.complete == 1
+
+
+def test_how_often_work_is_repeated_may_be_unknown(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
+    watch = Watch(["a"])
+    watch(0, 0, 10)
+    clock[0] += 10.0
+    watch(0, 5, 10, (70, 0))
+    assert capsys.readouterr().err == "a: 5/10 steps, at a task boundary 70/?; 0/1 runs complete\n"
 
 
 def planned(benchmark: str, options: dict[str, Any] | None = None, **values: Any) -> Planned:

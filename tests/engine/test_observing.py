@@ -13,7 +13,7 @@ from tiny import same_state, state, tiny_learner, tiny_stream
 import bcl
 from bcl.engine import observing
 from bcl.engine.capture import Graph, NotCapturable
-from bcl.engine.observing import CapturedSteps, Recording, record_repeats
+from bcl.engine.observing import CapturedSteps, Recording, before_repeats, record_repeats
 from bcl.learners import METHODS, method
 from bcl.streams import Setting
 
@@ -127,10 +127,14 @@ def test_a_copy_has_no_recordings(played):
 def test_what_a_learner_repeats_when_a_task_ends(played):
     learners = [tiny_learner("gdumb", "conv", "class", epochs=4) for _ in range(2)]
     record_repeats(learners[1])
-    for batch in tiny_stream(learners[0].setting):
-        for learner in learners:
-            learner.observe(*batch)
-        assert same_state(*map(state, learners))
+    told: list[int] = []
+    with before_repeats(learners[1:], told.append):
+        for batch in tiny_stream(learners[0].setting):
+            for learner in learners:
+                learner.observe(*batch)
+            assert same_state(*map(state, learners))
+    assert all(told.count(n) % n == 0 for n in told), "as often as it says before every time"
+    assert len(told) > len(played) > 0
     assert {recording.inputs[0].dtype for recording in played} == {torch.int64}  # slots of the memory
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.progress import Progress
 
 import bcl
 from bcl.cli import main
@@ -27,6 +29,21 @@ def test_it_gives_what_the_command_gives(tmp_path: Path) -> None:
     assert result.before == stored["before"]
     assert result.metrics == {name: stored[name] for name in result.metrics}
     assert said[-1] == (result.steps, stored["steps"])
+
+
+def test_what_is_repeated_at_a_boundary_is_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def learnt(report: Callable[[int, int], None] | None = None) -> None:
+        stream = bcl.benchmark("split-digits").stream(0, tasks=2, samples=20)
+        bcl.run(bcl.method("gdumb")(bcl.build("mlp", stream.setting), stream.setting, epochs=3), stream, report)
+
+    said: list[tuple[int, int]] = []
+    learnt(lambda done, total: said.append((done, total)))
+    assert {*said} >= {(0, 4), (2, 4), (4, 4)}
+    words: set[str] = set()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(Progress, "update", lambda _, bar, **about: words.add(about["description"]))
+    learnt()
+    assert words >= {"steps", "steps, at a task boundary 0/6", "steps, at a task boundary 0/9"}
 
 
 class Terminal(io.StringIO):

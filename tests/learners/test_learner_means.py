@@ -144,7 +144,7 @@ def test_all_steps_of_gdumb_are_of_one_kind():
     """So that on a GPU one recording serves them all, whatever their rate."""
     learner = tiny_learner("gdumb", "mlp", "class", epochs=3, train_batch=2)
     asked = []
-    learner.recorder = lambda kind, work, *inputs: asked.append((kind, *(x.shape for x in inputs))) or work(*inputs)
+    learner.recorder = lambda kind, work, *inputs, of: asked.append((kind, *(x.shape for x in inputs))) or work(*inputs)
     x, y, t = tiny_stream(learner.setting)[0]
     learner.observe(x, y, t)
     learner.end_task(t)

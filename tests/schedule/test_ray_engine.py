@@ -101,6 +101,20 @@ class Silent:
         self.heard.append(news)  # type: ignore[arg-type]
 
 
+def test_what_a_run_repeats_is_told_from_afar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bcl.schedule import ray_cluster, ray_task
+
+    monkeypatch.setattr(ray_task, "EVERY", 0.0)
+    monkeypatch.chdir(tmp_path)
+    config, board = RunConfig.resolve("split-digits", "gdumb", 0, tasks=2, samples=20), Silent()
+    ray_task.work(ray_task.Job(str(tmp_path), "none", str(tmp_path), {}, RunOptions()), [(7, config)], board)
+    told = [news for news in board.heard if len(news) == 4]
+    assert [news[:3] for news in told[:1]] == [(7, 2, 4)]
+    there = ray_cluster.Board()
+    there.put(*told[0])
+    assert there.take() == {7: told[0][1:]}
+
+
 def test_a_node_that_does_not_see_the_store_sends_its_results_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
