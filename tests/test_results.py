@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -36,6 +37,32 @@ def test_every_published_run_is_sound(part: str, least: int) -> None:
 @pytest.mark.parametrize("page", REPRODUCTION["PAGES"], ids=lambda page: page.stem)
 def test_a_page_says_what_the_files_say(page: Path) -> None:
     assert REPRODUCTION["filled"](page) == page.read_text(encoding="utf-8"), "python bench/reproduction.py --write"
+
+
+@pytest.mark.parametrize("name", REPRODUCTION["EQUAL"])
+def test_at_equal_passes_the_best_of_both_sides_stand_beside_each_other(name: str) -> None:
+    for group in read_study(ROOT / "results" / name).groups:
+        told = [line.split(" | ") for line in REPRODUCTION["at_equal_passes"](group).splitlines()[2:]]
+        rows = {row.label: row for row in group.measured if all("passes" in run for run in row.runs)}
+        spent = {label: round(mean((r["passes"]["forward"] + 2 * r["passes"]["backward"]) / 3 for r in row.runs), 1)
+                 for label, row in rows.items()}  # fmt: skip
+        assert len(told) > 2
+        for most in spent.values():
+            best = [
+                max(
+                    (row.mean(), label)
+                    for label, row in rows.items()
+                    if (row.method == "bcl-mean") == ours and spent[label] <= most
+                )[1]
+                for ours in (True, False)
+                if any((row.method == "bcl-mean") == ours and spent[label] <= most for label, row in rows.items())
+            ]
+            said = [line for line in told if float(line[0].strip("| ")) <= most]
+            assert best == [said[-1][1], said[-1][3]] if len(best) == 2 else not said
+        for line in told:
+            p = paired_p(rows[line[1]].accuracies, rows[line[3]].accuracies)
+            corrected = float(line[5].strip(" |<"))
+            assert min(p, 1) - 0.0005 <= corrected <= min(len(told) * p, 1) + 0.001
 
 
 def test_the_readme_says_what_the_files_say() -> None:
