@@ -5,10 +5,10 @@ python bench/publish.py results/paper/tuning/split-cub.jsonl FILE [FILE ...]  tr
 
 A line of a store's suite becomes the line of the archive that has its group, its label and its settings, and where
 several have its name, what it sets. A method that `bcl run` ran becomes the line whose runs differ from its own in the
-seed alone, if there is one, else the line that has its benchmark as its group and its name as its label. Runs that the
-line had stay in it if they have the same configuration and count beside the store's (see bcl/report/grouping.py:
-latest), as further seeds do; else the store's take their place. Where the archive has no such line, it follows the last
-one of its group. Other lines stay as they are. A store may be an archive itself.
+seed alone, if there is one, else the line of its benchmark, scenario and settings that has its name as its label. Runs
+that the line had stay in it if they have the same configuration and count beside the store's (see
+bcl/report/grouping.py: latest), as further seeds do; else the store's take their place. Where the archive has no such
+line, it follows the last one of its group. Other lines stay as they are. A store may be an archive itself.
 
 `--label NAME` gives a store of one line another label. `--known` takes the lines alone that the archive has, with what
 they set, and leaves others out. `--suite NAME` begins the archive of a suite, where there is none, with its lines and
@@ -56,21 +56,23 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
     if record is None:
         raise InputError(f"{archive} has no {RECORD}: it is not the archive of a suite; --suite NAME begins one")
     published, ours = _sound(archive), _sound(store)
-    lines = suite["lines"] if suite else _by_method(ours)
+    lines = suite["lines"] if suite else _by_configuration(ours)
     if label and len(lines) != 1:
         raise InputError(f"{store} has {len(lines)} lines; --label names the line of a store that has one")
     found = {result["id"]: result for result in (*published, *ours)}
     there, theirs = ({result["id"] for result in some} for some in (published, ours))
     for line in record["lines"]:  # the archive of a store that is not complete has the whole plan
         line["runs"] = [run for run in line["runs"] if run in there]
-    taken = 0
+    taken, taken_by = 0, set[int | None]()
     for line in lines:
         done = [run for run in line["runs"] if run in theirs]
         new = {**line, "label": label or line["label"], "runs": done}
-        told = [*(["settings"] if suite else []), *(["set"] if known or _shared(lines, new) else [])]
-        same = _same(record["lines"], new, told)
-        if done and not suite and not label:
-            same = next((i for i, there in enumerate(record["lines"]) if _differs_in_seed(there, new, found)), same)
+        if suite:
+            told = ["settings", *(["set"] if known or _shared(lines, new) else [])]
+            same = _same(record["lines"], new, told)
+        else:
+            new["group"], same = _of_run(record["lines"], new, found, taken_by)
+            taken_by.add(same)
         if done and (same is not None or not known):
             _place(record["lines"], new, same, found, told=("set",) if suite else ())
             taken += len(done)
@@ -86,10 +88,19 @@ def publish(archive: Path, store: Path, label: str = "", known: bool = False) ->
 
 def publish_trials(archive: Path, searched: Path) -> int:
     """Every trial of a search is a line more; `tasks` where there were others than the benchmark's tuning tasks."""
-    search = json.loads(searched.read_text(encoding="utf-8"))
+    try:
+        lines = _trials(json.loads(searched.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{searched} is not a file of what `bcl tune --json` prints") from error
+    before = archive.read_text(encoding="utf-8") if archive.exists() else ""
+    write_atomically(archive, "".join([before, *(f"{line}\n" for line in lines if line not in before)]).encode())
+    return len(lines)
+
+
+def _trials(search: Mapping[str, Any]) -> list[str]:
     usual = benchmark(search["benchmark"]).tuning_tasks
     beside = {} if search["tasks"] == usual else {"tasks": search["tasks"]}
-    lines = [
+    return [
         json.dumps(
             {"method": method, **beside, "values": row["values"], "seeds": len(row["accs"])}
             | {key: row[key] if row[key] is None else round(row[key], 2) for key in ("acc", "la")}
@@ -98,9 +109,6 @@ def publish_trials(archive: Path, searched: Path) -> int:
         for method, rows in search["trials"].items()
         for row in rows
     ]
-    before = archive.read_text(encoding="utf-8") if archive.exists() else ""
-    write_atomically(archive, "".join([before, *(f"{line}\n" for line in lines if line not in before)]).encode())
-    return len(lines)
 
 
 def _sound(place: Path) -> list[Any]:
@@ -110,30 +118,68 @@ def _sound(place: Path) -> list[Any]:
     return results
 
 
-def _by_method(results: list[Any]) -> list[Line]:
-    """The lines of `bcl run`, which keeps no plan: a method each."""
-    lines: dict[tuple[str, str], Line] = {}
+def _by_configuration(results: list[Any]) -> list[Line]:
+    """The lines of `bcl run`, which keeps no plan: a configuration each, called as its method."""
+    lines: list[tuple[Any, Line]] = []
     for result in sorted(results, key=lambda result: result["seed"]):
-        names = {key: result[key] for key in ("benchmark", "scenario", "method")}
-        start = {"group": result["benchmark"], "label": result["method"], **names, "settings": {}, "set": {}}
-        start |= {"seeds": 0, "problem": "", "runs": []}
-        line = lines.setdefault((result["benchmark"], result["method"]), start)
+        line = next((line for first, line in lines if _alike(first, result)), None)
+        if line is None:
+            names = {key: result[key] for key in ("benchmark", "scenario", "method")}
+            line = {"group": result["benchmark"], "label": result["method"], **names, "settings": {}, "set": {}}
+            line |= {"seeds": 0, "problem": "", "runs": []}
+            lines.append((result, line))
         line["runs"].append(result["id"])
         line["seeds"] = len(line["runs"])
-    return list(lines.values())
+    return [line for _, line in lines]
+
+
+def _of_run(lines: list[Line], new: Line, found: Mapping[str, Any], taken: set[int | None]) -> tuple[str, int | None]:
+    """The group of what `bcl run` ran, and where its line is, if there is one that no other of its store has become."""
+    run = found[new["runs"][0]]
+    for i, line in enumerate(lines):
+        if new["label"] in (new["method"], line["label"]) and any(_alike(found[id], run) for id in line["runs"]):
+            return line["group"], i
+    here = [
+        i
+        for i, line in enumerate(lines)
+        if (line["benchmark"], line["scenario"]) == (run["benchmark"], run["scenario"])
+    ]
+    called = [i for i in here if lines[i]["label"] == new["label"]]
+    told = {name for i in called for name in lines[i].get("set") or {} if len(called) > 1}
+    differ = {i: _differences(lines[i], run, found, told) for i in called}
+    same = next((i for i in called if not differ[i] and i not in taken), None)
+    if called and same is None:
+        what = ", ".join(differ[called[0]]) or "hyper-parameters, of which the store has several"
+        raise InputError(
+            f"{run['id']} is not of the archive's line {lines[called[0]]['group']}, {new['label']}: they differ in"
+            f" {what}; publish it by itself, with --label NAME"
+        )
+    return lines[(called or here)[0]]["group"] if here else new["group"], same
+
+
+def _differences(line: Line, run: Mapping[str, Any], found: Mapping[str, Any], told: set[str]) -> list[str]:
+    """In what a run differs from a line's runs, or from what is set for it where it has none. Another device or
+    precision is no difference, and of hyper-parameters only those count that tell lines of one name from each other."""
+    ours, planned = run["config"], line["settings"] | {"hyper": line.get("set") or {}}
+    theirs = found[line["runs"][0]]["config"] if line["runs"] else planned
+    usual = method(line["method"]).Hyper() if line["method"] in METHODS else None
+    pairs = [
+        *(
+            (name, ours[name], theirs[name])
+            for name in theirs.keys() & ours.keys() - {"seed", "hyper", "device", "precision"}
+        ),
+        *((name, ours["hyper"].get(name), theirs["hyper"].get(name, getattr(usual, name, None))) for name in told),
+    ]
+    return [f"{name} ({value}; there {other})" for name, value, other in sorted(pairs, key=str) if value != other]
 
 
 def _same(lines: Sequence[Line], new: Line, told: Sequence[str]) -> int | None:
     """Where the line is that it is: of its name, and alike in what is told. Lines of a plan differ in their settings,
-    as in the memory along an axis; those of `bcl run` do not say theirs. A line that is alone with its name, there and
-    in its store, stays it when other values are set for it."""
+    as in the memory along an axis. A line that is alone with its name, there and in its store, stays it when other
+    values are set for it."""
     told = [*told, "set"] if _shared(lines, new) else told
     same = (i for i in _named(lines, new) if all((lines[i].get(key) or {}) == (new.get(key) or {}) for key in told))
     return next(same, None)
-
-
-def _differs_in_seed(line: Line, new: Line, found: Mapping[str, Any]) -> bool:
-    return any(_alike(found[run], found[new["runs"][0]]) for run in line["runs"])
 
 
 def _shared(lines: Sequence[Line], new: Line) -> bool:

@@ -199,6 +199,59 @@ def test_runs_are_put_into_an_archive(tmp_path: Path) -> None:
         publish(archive, second, "both")
 
 
+def test_a_run_does_not_become_a_line_of_another_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another scenario is another line; other samples, or two rates at once, are of none."""
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))["main"]
+    (tmp_path / "both.yaml").write_text("""
+seeds: 1
+runs:
+  - {benchmark: split-digits, method: er, tasks: 2, samples: 20}
+  - {benchmark: split-digits, group: 'no task given', scenario: class, method: er, tasks: 2, samples: 20}
+""")
+    words, small = ["--suite", str(tmp_path / "both.yaml")], ["--tasks", "2", "--device", "cpu", "--seed", "0"]
+    stores = {name: str(tmp_path / name) for name in ("class", "more", "rates", "archive")}
+    run = ["run", "split-digits", "er", *small, "--out"]
+    main([*run, stores["class"], "--samples", "20", "--scenario", "class"])
+    assert publish([stores["archive"], *words, stores["class"]]) == 0
+    assert [len(line["runs"]) for line in read_record(Path(stores["archive"]))["lines"]] == [0, 1]
+    main([*run, stores["more"], "--samples", "30"])
+    for rate in ("0.1", "0.2"):
+        main([*run, stores["rates"], "--samples", "20", "--set", f"lr={rate}"])
+    before = (tmp_path / "archive" / "suite.yaml").read_bytes()
+    for store, said in (
+        ("more", "is not of the archive's line split-digits, er: they differ in samples (30; there 20)"),
+        (
+            "rates",
+            "they differ in hyper-parameters, of which the store has several; publish it by itself, with --label NAME",
+        ),
+    ):
+        capsys.readouterr()
+        assert publish([stores["archive"], stores[store]]) == 2
+        assert said in capsys.readouterr().err
+        assert (tmp_path / "archive" / "suite.yaml").read_bytes() == before
+    for wrong in (tmp_path, tmp_path / "both.yaml", tmp_path / "archive" / "runs.jsonl"):
+        assert publish([str(tmp_path / "trials.jsonl"), str(wrong)]) == 2
+        assert f"{wrong} is not a file of what `bcl tune --json` prints" in capsys.readouterr().err
+
+
+def test_a_run_becomes_the_line_of_its_values_where_several_have_its_name(tmp_path: Path) -> None:
+    publish = runpy.run_path(str(ROOT / "bench" / "publish.py"))
+    archive, store = tmp_path / "archive", tmp_path / "store"
+    (tmp_path / "steps.yaml").write_text(
+        f"axis: repeats\nruns: [{{{DIGITS}, method: er}}, {{{DIGITS}, method: er, set: {{repeats: 2}}}}]"
+    )
+    publish["begin"](archive, str(tmp_path / "steps.yaml"))
+    words = ["run", "split-digits", "er", "--tasks", "2", "--samples", "20", "--device", "cpu", "--seed", "0"]
+    main([*words, "--set", "repeats=2", "--out", str(store)])
+    assert publish["publish"](archive, store) == 1
+    assert [(line["set"], len(line["runs"])) for line in read_record(archive)["lines"]] == [
+        ({}, 0),
+        ({"repeats": 2}, 1),
+    ]
+
+
 def test_a_run_that_knows_no_younger_hyper_parameter_had_its_default() -> None:
     alike = runpy.run_path(str(ROOT / "bench" / "publish.py"))["_alike"]
     older, plain, adjusted = (
