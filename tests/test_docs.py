@@ -103,6 +103,14 @@ def readme(said: dict[str, str], directory: Path) -> None:
 
 
 def quick_start(said: dict[str, str], directory: Path) -> None:
+    row = re.compile(r"^│ (\S+) +│ +(\d+\.\d\d) ", re.MULTILINE)
+    told = dict(row.findall(text_of("docs/quick-start.md")))
+    (table,) = (text for name, text in said.items() if name.startswith("bcl run split-digits finetune er"))
+    found = dict(row.findall(table))
+    assert found.keys() == told.keys() == {"finetune", "er", "bcl-dual"}
+    assert abs(float(found["bcl-dual"]) - float(told["bcl-dual"])) < 4, (
+        "the page shows other figures"
+    )  # seeds are alike
     (answer,) = (text for name, text in said.items() if name.endswith(".py"))
     assert "%" in answer
     assert (

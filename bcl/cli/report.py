@@ -56,11 +56,22 @@ def report(
 
 
 def _write_archive(study: Study, directory: Path, archive: Path) -> None:
-    """Every result as a line, and the suite's record beside them."""
+    """Every result as a line, and the suite's record beside them. What is there already must be among them."""
+    from bcl.errors import InputError
     from bcl.report.formatting import count
-    from bcl.runs.result import ARCHIVE, write_archive
-    from bcl.studies.plan import RECORD
+    from bcl.runs.result import ARCHIVE, find_results, write_archive
+    from bcl.studies.plan import RECORD, read_record
 
+    elsewhere = "; choose another place"
+    if archive.resolve() == directory.resolve():
+        raise InputError(f"--archive {archive} is where the runs are{elsewhere}")
+    if archive.exists() and not archive.is_dir():
+        raise InputError(f"--archive {archive} is not a directory{elsewhere}")
+    if (archive / ARCHIVE).exists():
+        lost = {run["id"] for run in find_results(archive)[0]} - {run["id"] for run in study.results}
+        suites = [(read_record(place) or {}).get("suite") for place in (archive, directory)]
+        if lost or suites[0] != suites[1]:
+            raise InputError(f"--archive {archive} holds other runs, which would be lost{elsewhere}")
     archive.mkdir(parents=True, exist_ok=True)
     write_archive(study.results, archive / ARCHIVE)
     if (directory / RECORD).is_file():

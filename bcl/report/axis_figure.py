@@ -65,7 +65,7 @@ def _curve(figure: Chart, axes: Any, label: str, rows: list[Row], axis: str) -> 
             [min(point["std"], point["mean"]) for point in points],
             [min(point["std"], 100.0 - point["mean"]) for point in points],
         ],
-        label=label,
+        label=legends.name(label),
         color=colour(rows[0]),
         linestyle=line_style(rows[0]),
         marker=marker(rows[0]),

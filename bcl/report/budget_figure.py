@@ -89,7 +89,7 @@ def _panel(figure: Chart, axes: Any, group: Group, axis: str) -> None:
                 [at],
                 [acc["mean"]],
                 yerr=[acc["std"]],
-                label=name if row is first else None,
+                label=legends.name(name) if row is first else None,
                 color=colour(first),
                 marker=marker(first),
                 markersize=4.5,

@@ -43,13 +43,15 @@ WHERE_MEASURED: dict[str, Callable[[Sequence[Row]], Chart | None]] = {
 
 
 def figures_of(group: Group, axis: str) -> dict[str, Chart]:
-    """By name: ACC against the axis, where the suite has one; else those that suit the number of rows and tasks."""
-    rows = group.measured
-    if axis:
-        drawn = axis_figure.draw(group, axis)
-        return {axis: drawn} if drawn else {}
-    over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
-    found = {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
+    """By name: ACC against the axis, where the group has two places on it or more; else those that suit the number of
+    rows and tasks."""
+    rows, found = group.measured, dict[str, Chart]()
+    along = len({row.at for row in group.rows if row.at is not None}) > 1
+    if axis and along and (drawn := axis_figure.draw(group, axis)):
+        found[axis] = drawn
+    elif not along:
+        over_time = len(rows) <= CROWDED and any(row.tasks > 1 for row in rows)
+        found |= {name: figure(rows) for name, figure in FIGURES.items() if rows and (over_time or name == "accuracy")}
     for name, figure in WHERE_MEASURED.items():
         if len(rows) <= CROWDED and (drawn := figure(rows)):
             found[name] = drawn

@@ -16,6 +16,11 @@ HANDLE = 0.5  # inches: the sign before a name, and the space around
 LONGEST = 36  # letters of a name
 
 
+def name(label: str) -> str:
+    """As it stands in a legend, from which matplotlib leaves out what begins with an underscore."""
+    return shortened(f"\u200b{label}" if label.startswith("_") else label, LONGEST)
+
+
 def height_above(rows: Sequence[Row], wide: float) -> float:
     """Inches that a legend above the axes takes in a figure of this width."""
     return 0.08 + LINE * -(-len(rows) // _columns(rows, wide))
@@ -28,7 +33,7 @@ def above(figure: Chart, rows: Sequence[Row], handles: Sequence[Any]) -> None:
     order = [number for column in range(columns) for number in range(column, len(rows), columns)]
     legend = figure.legend(
         handles=[handles[number] for number in order],
-        labels=[shortened(rows[number].label, LONGEST) for number in order],
+        labels=[name(rows[number].label) for number in order],
         ncols=columns,
         loc="upper left",
         bbox_to_anchor=(0.3 / wide, 1.0),
@@ -49,9 +54,8 @@ def room_beside(labels: Sequence[str]) -> tuple[float, float]:
 def beside(figure: Chart, rows: Sequence[Row], handles: Sequence[Any], labels: Sequence[str]) -> None:
     """A legend at the right of the figure's last axes."""
     left = figure.axes[-1].get_position().x1 + 0.1 / figure.get_figwidth()
-    names = [shortened(label, LONGEST) for label in labels]
     place = {"loc": "center left", "bbox_to_anchor": (left, 0.5), "borderaxespad": 0.0}
-    legend = figure.legend(handles=handles, labels=names, labelcolor=INK, handlelength=2.0, **place)
+    legend = figure.legend(handles=handles, labels=labels, labelcolor=INK, handlelength=2.0, **place)
     for row, text in zip(rows, legend.get_texts(), strict=True):
         figure.mark(row, text)
 

@@ -166,6 +166,7 @@ def parse(text: str, name: str, where: str, seeds: int | None = None) -> Suite:
         known = dict.fromkeys((*NUMBERS, *(name for line in lines for name in line.overrides)))
         if content["axis"] not in known:
             raise InputError(f"{where}: {unknown('axis', content['axis'], known)}")
+        _check_numbers(content["axis"], lines, where)
     against = _names(content["against"], f"{where}: against") if "against" in content else []
     for label in against:
         if label not in (known := dict.fromkeys(line.label for line in lines)):
@@ -202,6 +203,15 @@ def _lines(block: dict[str, Any], place: str, common: int, seeds: int | None) ->
                 options = dict(zip(axes, values, strict=True))
                 group, label = _text(block, "group", benchmark, place), _text(block, "label", method, place)
                 yield Line(group, label, benchmark, method, count, options, overrides)
+
+
+def _check_numbers(axis: str, lines: Sequence[Line], where: str) -> None:
+    for line in lines:
+        value = all_settings(line.options, line.overrides).get(axis)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(
+                f"{where}: axis: {axis} has no number at {line.label}, but {value!r}; nothing can be drawn there"
+            )
 
 
 def _at(place: str, check: Callable[[str], object], name: str) -> None:
@@ -256,6 +266,8 @@ def _text(block: dict[str, Any], key: str, default: str, place: str) -> str:
     value = block.get(key, default)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{place}: {key} must be text, not {value!r}; put it in quotes")
+    if not str(value).strip():
+        raise InputError(f"{place}: {key} is empty; give it a name, or leave it out")
     return str(value)
 
 

@@ -63,3 +63,26 @@ def test_against_cost_and_against_an_axis(group: Group) -> None:
     assert against_memory is not None
     assert named(against_cost) == {*METHODS, LONG} - {"offline"}
     assert named(against_memory) == {*METHODS, LONG}
+
+
+def test_a_name_that_begins_with_an_underscore(group: Group) -> None:
+    called = replace(
+        group, rows=tuple(replace(row, label=f"_{row.method}", curve=f"_{row.method}") for row in group.rows)
+    )
+    points = replace(called, rows=tuple(replace(row, at=at) for row in called.rows for at in (5, 50)))
+    for figure in (
+        budget_figure.draw(called),
+        *figures_of(called, "").values(),
+        *figures_of(points, "memory").values(),
+    ):
+        assert figure is not None
+        figure.draw_without_rendering()
+        texts = {text.get_text().strip("\u200b") for text in figure.findobj(Text)}
+        assert {f"_{name}" for name in METHODS if name != "offline"} <= texts
+
+
+def test_a_group_that_does_not_lie_along_the_axis_has_the_other_figures(group: Group) -> None:
+    at_one_place = replace(group, rows=tuple(replace(row, at=5) for row in group.rows))
+    assert set(figures_of(at_one_place, "memory")) == set(figures_of(group, ""))
+    along = replace(group, rows=tuple(replace(row, at=at) for at, row in enumerate(group.rows)))
+    assert set(figures_of(along, "memory")) == {"memory", "prequential", "within-tasks"}

@@ -236,6 +236,28 @@ def test_the_command_does_all_that_it_is_asked_for(
     assert list(figures.glob("*.svg"))
 
 
+def test_an_archive_is_not_written_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive, store, other = tmp_path / "archive", tmp_path / "store", tmp_path / "other"
+    small = ["run", "split-digits", "er", "--tasks", "2", "--samples", "20", "--device", "cpu"]
+    for place, seeds in ((store, "2"), (other, "1")):
+        assert main([*small, "--seeds", seeds, "--out", str(place)]) == 0
+    assert main(["report", str(store), "--archive", str(archive)]) == 0
+    assert main(["report", str(store), "--archive", str(archive)]) == 0, "the same again, or more of it"
+    before = (archive / "runs.jsonl").read_bytes()
+    capsys.readouterr()
+    (tmp_path / "file").write_text("mine")
+    for directory, to, said in (
+        (other, archive, "holds other runs, which would be lost; choose another place"),
+        (store, store, "is where the runs are; choose another place"),
+        (store, tmp_path / "file", "is not a directory; choose another place"),
+    ):
+        assert main(["report", str(directory), "--archive", str(to)]) == 2
+        assert said in capsys.readouterr().err
+    assert (archive / "runs.jsonl").read_bytes() == before
+    assert not (store / "runs.jsonl").exists()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_nothing_done_yet_is_a_page_of_missing_cells(tmp_path: Path, make_suite) -> None:
     root = make_suite(tmp_path, [{"method": "er", "shifts": [], "seeds": 2}])
     assert main(["report", str(root)]) == 0

@@ -39,6 +39,7 @@ def of(setting: str, top: str = "") -> str:
         ("set: {3: 1}", "`set` must be a mapping of hyper-parameters"),
         ("label: [a]", "label must be text, not ['a']"),
         ("group: yes", "group must be text, not True; put it in quotes"),
+        ("label: ' '", "label is empty; give it a name, or leave it out"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_one_line_that_says_what_is_allowed(
@@ -59,6 +60,14 @@ def test_an_axis_against_which_nothing_can_be_drawn(axis: str) -> None:
     known = "tasks, samples, memory, memory_total, batch_size, margin"
     with pytest.raises(InputError, match=f"mine.yaml: unknown axis '{axis}'.*known: {known}"):
         parse(of("set: {margin: 1}", f"axis: {axis}, "), "mine", "mine.yaml")
+
+
+def test_an_axis_of_words() -> None:
+    with pytest.raises(
+        InputError, match=r"mine.yaml: axis: optimizer has no number at .*, but 'adam'; nothing can be drawn"
+    ):
+        parse(of("set: {optimizer: adam}", "axis: optimizer, "), "mine", "mine.yaml")
+    assert parse(of("memory: 5, set: {memory: reservoir}", "axis: memory, "), "mine", "mine.yaml").axis == "memory"
 
 
 @pytest.mark.parametrize("axis", ["memory", "margin"])
