@@ -28,7 +28,10 @@ def finish(outcome: Outcome, as_json: bool) -> None:
 
         results, record = outcome.results, outcome.record
         study = of_suite(outcome.where, record, results) if record else from_results(results, labels=outcome.labels)
-        Console().print(table(study))
+        console, shown = Console(), table(study)
+        if not console.is_terminal:  # nothing is cut off in a file
+            console.width = max(console.width, Console(width=1000).measure(shown).maximum)
+        console.print(shown)
     if outcome.results:
         print(f"hyper-parameters: {outcome.sources}", file=sys.stderr)
         print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)

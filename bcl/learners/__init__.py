@@ -80,6 +80,10 @@ def _checked(name: str, found: Any) -> type[Learner]:
         raise InputError(f"method {name} has no `Hyper`: the class of its hyper-parameters")
     if found.step is Learner.step:
         raise InputError(f"method {name} has no `step(self, x, y, t)`")
+    if found.observe is not Learner.observe:
+        raise InputError(
+            f"method {name} has an `observe` of its own, which a run does not call: write `step(self, x, y, t)`"
+        )
     if "__dataclass_fields__" not in vars(hyper) and get_annotations(hyper):
         raise InputError(f"method {name}: write @hypers above the class {hyper.__name__}")
     for field in fields(hyper):

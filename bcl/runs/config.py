@@ -73,11 +73,14 @@ class RunConfig:
         from bcl.nets.encoders import find_encoder
 
         home = benchmark(benchmark_name)
+        benchmark_name = home.name
         scenario = scenario or home.scenario
         if scenario not in SCENARIOS:
             raise unknown("scenario", scenario, SCENARIOS)
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS)
+        if device == "cpu" and precision == "tf32":  # which is of GPUs
+            precision = "fp32"
         learner = method(method_name)
         if scenario not in learner.scenarios:
             raise InputError(learner.refusal(scenario))

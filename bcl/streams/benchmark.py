@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -273,9 +274,24 @@ def benchmark(name: str) -> Benchmark:
     for option in found:
         if option not in (*OPTIONS, SIZE):
             raise unknown(f"option of {base}:", option, (*OPTIONS, SIZE))
+    name = one_name(base, found)
     if SIZE in found:
         home = regrouped(home, found.pop(SIZE))
     return varied(replace(home, name=name), found) if options else home
+
+
+def one_name(base: str, options: Mapping[str, str]) -> str:
+    """The same for the same stream, however its options are written.
+
+    >>> one_name("split-digits", {"drift": "90", "blurry": "0.10"}), one_name("split-digits", {})
+    ('split-digits?blurry=0.1&drift=90', 'split-digits')
+    """
+    words = []
+    for option, value in sorted(options.items()):
+        with suppress(ValueError):
+            value = f"{float(value):.12g}"
+        words.append(f"{option}={value}")
+    return f"{base}?{'&'.join(words)}" if words else base
 
 
 def regrouped(home: Benchmark, size: str) -> Benchmark:

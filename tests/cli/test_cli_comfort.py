@@ -191,6 +191,16 @@ runs:
     assert "unknown benchmark of this suite '3'" in capsys.readouterr().err
 
 
+def test_a_table_that_goes_to_a_file_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--seeds", "2", "--tasks", "2", "--samples", "60", "--device", "cpu", "--workers", "1"]
+    words = ["run", "split-digits", "er", "bcl-dual", *small, "--set", "er.lr=1000000", "--out", str(tmp_path)]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "0 of 2; 2 diverged" in shown
+    assert "s/run" in shown
+    assert {line[-1] for line in shown.splitlines() if line.startswith("│")} == {"│"}
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

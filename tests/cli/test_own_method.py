@@ -156,6 +156,10 @@ LEARNER = "class Method(bcl.Learner):\n    Hyper = Of\n    def step(self, x, y, 
         ("def Method(): pass", "is not a subclass of bcl.Learner"),
         ("import bcl\nclass Method(bcl.Learner): pass", "has no `Hyper`"),
         ("import bcl\nclass Method(bcl.Learner): Hyper = bcl.ER.Hyper", "has no `step(self, x, y, t)`"),
+        (
+            "import bcl\nclass Method(bcl.ER):\n    def observe(self, *_): pass",
+            "an `observe` of its own",
+        ),
         (f"{HYPER}@hypers\nclass Of(HyperParameters):\n    lr: float = 0.1\n{LEARNER}", "say what lr is"),
         (
             f"{HYPER}class Of(HyperParameters):\n    lr: float = hyper(0.1, '')\n{LEARNER}",

@@ -121,3 +121,17 @@ def test_python_versions_that_read_a_format_otherwise_name_the_same_code() -> No
     spec.values = [part for part in spec.values if getattr(part, "value", None) != ""] + [ast.Constant("")]
     assert identity._text(new) == identity._text(old)
     assert identity._text(ast.parse('f"{x:1{y}} {x}"')) != identity._text(old)
+
+
+def test_what_is_the_same_run_has_one_name() -> None:
+    """Options of a stream in another order or with other zeros, none of them; a precision that is of GPUs alone."""
+    one, *others = (
+        RunConfig.resolve(f"split-digits?{options}", "er", 0, precision=precision)
+        for options, precision in (
+            ("blurry=0.1&drift=90", "fp32"), ("drift=90&blurry=0.10", "fp32"), ("drift=90&blurry=0.1", "tf32"),
+        )
+    )  # fmt: skip
+    assert {other.id for other in others} == {one.id}
+    plain = RunConfig.resolve("split-digits", "er", 0).id
+    assert RunConfig.resolve("split-digits?", "er", 0).id == plain
+    assert RunConfig.resolve("split-digits", "er", 0, precision="bf16").id != plain
