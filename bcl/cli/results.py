@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from bcl.studies.run_suite import Outcome
 
 
-def finish(outcome: Outcome, as_json: bool) -> None:
-    """Print what was run; exit code 1 where something was not done."""
+def finish(outcome: Outcome, as_json: bool, temporary: bool = False) -> None:
+    """Print what was run, and where it stays unless that is temporary; exit code 1 where something was not done."""
     if as_json:
         from bcl.report import summary
 
@@ -34,6 +34,7 @@ def finish(outcome: Outcome, as_json: bool) -> None:
         console.print(shown)
     if outcome.results:
         print(f"hyper-parameters: {outcome.sources}", file=sys.stderr)
+    if outcome.results and not temporary:
         print(f"runs: {outcome.where}    page and tables: bcl report {outcome.where}", file=sys.stderr)
     if outcome.failures:
         raise typer.Exit(1)

@@ -46,6 +46,7 @@ def run(
     fresh: given.Fresh = False,
     stop_diverged: given.StopDiverged = False,
     resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,
+    temporary: Annotated[bool, typer.Option("--temporary", hidden=True)] = False,  # of `bcl speed --whole`
     workers: given.Workers = None,
     save_every: given.SaveEvery = 60.0,
     json_: given.Json = False,
@@ -75,6 +76,7 @@ def run(
             stop_diverged=stop_diverged, watch=Watch,
         ),
         json_,
+        temporary,
     )  # fmt: skip
 
 

@@ -30,7 +30,9 @@ def speed(
     benchmark: Annotated[
         str, typer.Option("--benchmark", help="Whose shapes, network and settings.")
     ] = "permuted-mnist",
-    members: Annotated[str, typer.Option("--members", help="Learners side by side on a GPU, e.g. 1,5,10.")] = "1,5",
+    members: Annotated[
+        str | None, typer.Option("--members", help="Learners side by side on a GPU, e.g. 1,5,10 [default: 1,5].")
+    ] = None,
     device: given.Device = "auto",
     precision: given.Precision = "fp32",
     repeats: Annotated[int, typer.Option("--repeats", callback=given.count, help="Steps that are timed.")] = 50,
@@ -69,11 +71,13 @@ def speed(
     home, names = BENCHMARKS[benchmark], list(dict.fromkeys(methods or METHODS))
     if tasks is not None and tasks > home.learning_tasks:
         raise InputError(f"{benchmark} has {home.learning_tasks} tasks, not {tasks}")
-    numbers = _numbers(members)
+    numbers = _numbers("1,5" if members is None else members)
     fit = [name for name in names if home.scenario in method(name).scenarios]
     reason = f"not {home.scenario}-incrementally, as {benchmark} is learnt"
     if not fit:
         raise InputError(f"nothing to measure: {', '.join(names)} learns, but {reason}; choose another --benchmark")
+    if device == "cpu" and members and numbers != [1]:
+        print("on a CPU one learner is measured: --members is for a GPU", file=sys.stderr)
     rows: list[Speed] = []
     failed = False
     measure = studies.speed if device == "cpu" else studies.speed_alone

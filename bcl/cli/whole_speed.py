@@ -26,9 +26,11 @@ def whole_speed(
         return
     from rich.console import Console
 
+    from bcl.report.formatting import count
+
     Console(width=110).print(_table(f"{benchmark}, {device}, {options['precision']}", found))
     busy = "–" if found.busy is None else f"{found.busy:.0%}"
-    print(f"{found.runs} runs, {found.steps:,} steps, processes: {found.processes}")
+    print(f"{count(found.runs, 'run')}, {found.steps:,} steps, processes: {found.processes}")
     print(f"wall time {found.wall:.1f} s, {found.wall_over_steps:.2f} times that of the steps; GPU busy {busy}")
 
 

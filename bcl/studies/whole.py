@@ -51,7 +51,7 @@ def whole(words: Sequence[str], device: str) -> Whole:
     """Run `bcl run` with these words, in a store of its own that is thrown away, and account for its time."""
     with tempfile.TemporaryDirectory(prefix="bcl-speed-") as folder, Sampler(device != "cpu") as sampler:
         began = time.monotonic()
-        _run([sys.executable, "-m", "bcl", "run", *words, "--device", device, "--out", folder, "--json"])
+        _run([sys.executable, "-m", "bcl", "run", *words, "--device", device, "--out", folder, "--temporary", "--json"])
         wall = time.monotonic() - began
         results, _ = find_results(folder)
         return account(results, Path(folder) / "journal.jsonl", wall, sampler.share)

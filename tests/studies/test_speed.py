@@ -37,10 +37,12 @@ def test_a_row_per_method_and_progress_beside_it(run: Run) -> None:
     assert all(row["steps_per_second"] == pytest.approx(1e3 / row["milliseconds"]) for row in content["rows"])
     assert "measuring er\n  1 member: " in done.stderr
     assert "icarl is left out" in done.stderr
+    assert "--members" not in done.stderr
 
 
 def test_a_table(run: Run) -> None:
-    done = run("speed", "finetune", *SMALL)
+    done = run("speed", "finetune", *SMALL, "--members", "1,5")
+    assert "on a CPU one learner is measured: --members is for a GPU" in done.stderr
     title, header, row = (line.split() for line in done.stdout.splitlines() if line.strip())
     assert title == ["permuted-digits,", "cpu,", "fp32"]
     assert header == ["method", "members", "ms/member-step", "steps/s"], "what a CPU does not say is no column"

@@ -41,15 +41,16 @@ def test_all_time_of_a_command_is_accounted_for(speed: Run) -> None:
 
 
 def test_a_table(speed: Run) -> None:
-    done = speed("er", "--benchmark", "split-digits", *SMALL, "--workers", "1")
+    done = speed("er", "--benchmark", "split-digits", *SMALL, "--seeds", "1")
     title, header, er, wall, runs, last = [line.split() for line in done.stdout.splitlines() if line.strip()]
     assert title == ["split-digits,", "cpu,", "fp32:", "seconds"]
     assert header == ["method", "start", *PHASES]
     assert er[0] == "er"
     assert wall[:2] == ["wall", "time"]
     assert len(wall) - 1 == len(er) + 1 == len(header)
-    assert runs == ["2", "runs,", "16", "steps,", "processes:", "1"]
+    assert runs == ["1", "run,", "8", "steps,", "processes:", "1"]
     assert last[-3:] == ["GPU", "busy", "–"]
+    assert "bcl-speed-" not in done.stderr, "their directory is gone"
 
 
 def test_a_run_that_cannot_be_is_an_error(speed: Run) -> None:
