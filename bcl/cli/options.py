@@ -58,14 +58,23 @@ def seeds_of(text: str) -> tuple[int, int]:
     return number, int(first)
 
 
-def settings(words: Sequence[str], option: str = "--set", value: str = "value") -> dict[str, str]:
-    """`name=value` words as a mapping."""
-    pairs = {}
+def settings(words: Sequence[str], option: str = "--set", value: str = "value", join: str = "") -> dict[str, str]:
+    """`name=value` words as a mapping. A name that comes twice has both values with `join` between them, or is refused.
+
+    >>> settings(["lr=0.1", "memory=ring"])
+    {'lr': '0.1', 'memory': 'ring'}
+    >>> settings(["lr=0.03", "lr=0.1,0.2"], join=",")
+    {'lr': '0.03,0.1,0.2'}
+    """
+    pairs: dict[str, str] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
             raise InputError(f"{option} takes name={value} or method.name={value}, not '{word}'")
-        pairs[name.strip()] = text.strip()
+        name, text = name.strip(), text.strip()
+        if name in pairs and not join:
+            raise InputError(f"{option} says {name} twice, {pairs[name]} and {text}: leave one of them out")
+        pairs[name] = f"{pairs[name]}{join}{text}" if name in pairs else text
     return pairs
 
 

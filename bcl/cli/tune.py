@@ -12,13 +12,19 @@ import typer
 from bcl.cli import options as given
 from bcl.names import assignments, slug
 from bcl.processes import cores, start_server
+from bcl.studies.optuna_search import TRIALS
 
 
 def tune(
     benchmark: given.Benchmark,
     methods: given.Methods,
     trials: Annotated[
-        int | None, typer.Option("--trials", callback=given.count, help="Try N of the grid's points [default: all].")
+        int | None,
+        typer.Option(
+            "--trials",
+            callback=given.count,
+            help=f"Try N of the grid's points [default: all], or, with optuna, N between them [default: {TRIALS}].",
+        ),
     ] = None,
     search: Annotated[str, typer.Option("--search", help="grid, or optuna: between the grid's values.")] = "grid",
     grid: Annotated[
@@ -58,7 +64,7 @@ def tune(
     from bcl.cli.progress import Watch
     from bcl.learners import check_method
     from bcl.report.formatting import count
-    from bcl.runs.presets import place_of
+    from bcl.runs.presets import check_target, place_of, save_winner
     from bcl.runs.store import RunStore
     from bcl.streams import benchmark as find_benchmark
     from bcl.studies import tuning
@@ -78,7 +84,7 @@ def tune(
             print(f"{method}: every trial has {assignments(values)}, from {source}", file=sys.stderr)
         fixed[method] = {name: value for values in beside.values() for name, value in values.items()}
     where = out or Path("runs/tune") / slug(benchmark)
-    tuning.check_target(save)
+    check_target(save)
     RunStore(where).prepare()
     options: dict[str, Any] = {"search": search, "finalists": finalists, "memory": memory, "precision": precision}
     options |= {"net": net, "encoder": encoder, "memory_total": memory_total, "trials": trials, "workers": workers}
@@ -86,7 +92,7 @@ def tune(
     found = tuning.tune(benchmark, methods, seeds=range(seeds), watch=Watch, **options)
     for method, rows in found.items():
         winner = {**fixed[method], **rows[0]["values"]}
-        tuning.save_winner(save, place_of(benchmark, encoder), scenario, method, winner)
+        save_winner(save, place_of(benchmark, encoder), scenario, method, winner)
     tasks = tasks or home.tuning_tasks
     if json_:
         about = {"benchmark": benchmark, "scenario": scenario, "tasks": tasks}
@@ -108,8 +114,8 @@ def _grid(words: list[str], methods: list[str]) -> dict[str, Any] | None:
     from bcl.studies.tuning import read_grid
 
     if len(words) == 1 and ("=" not in words[0] or Path(words[0]).is_file()):
-        return read_grid(Path(words[0]))
-    given_ = given.settings(words, "--grid", "A,B,...")
+        return read_grid(Path(words[0]), methods)
+    given_ = given.settings(words, "--grid", "A,B,...", join=",")
     own = {method: settings_of(method, given_, methods, "--grid") for method in methods}
     return {
         method: {name: [one.strip() for one in values.split(",")] for name, values in axes.items()}

@@ -7,6 +7,7 @@ result says which of its values came from where.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 
 import yaml
 
-from bcl.errors import DamagedFileError, first_line
+from bcl.engine.checkpoint import write_atomically
+from bcl.errors import DamagedFileError, InputError, StorageError, UserError, first_line
+from bcl.runs.locks import exclusively
 from bcl.runs.yaml_text import read_yaml
 
 OWN = Path("runs/hyper.yaml")
@@ -31,13 +34,19 @@ def _packaged() -> Table:
 
 def _tables() -> dict[str, Table]:
     """By file, the user's first."""
+    return {str(OWN): _read(OWN)[1], PACKAGED: _packaged()}
+
+
+def _read(path: Path) -> tuple[str, Table]:
+    """A file of chosen hyper-parameters: its text and its table. Both are empty where there is none."""
     try:
-        own = read_yaml(OWN.read_text(encoding="utf-8")) or {} if OWN.is_file() else {}
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        table = read_yaml(text) or {}
     except (OSError, ValueError) as error:
-        raise DamagedFileError(f"{OWN} cannot be read; mend or delete it ({first_line(error)})") from error
-    if not _nested(own, 3):
-        raise DamagedFileError(f"{OWN} is not a file of chosen hyper-parameters; mend or delete it")
-    return {str(OWN): own, PACKAGED: _packaged()}
+        raise DamagedFileError(f"{path} cannot be read; mend or delete it ({first_line(error)})") from error
+    if not _nested(table, 3):
+        raise DamagedFileError(f"{path} is not a file of chosen hyper-parameters; mend or delete it")
+    return text, table
 
 
 def _nested(table: Any, deep: int) -> bool:
@@ -64,8 +73,16 @@ def preset(
 def chosen(
     benchmark: str, scenario: str, default_scenario: str, method: str, encoder: str | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The same, and where they stand: the file, the benchmark and the scenario that they were chosen for."""
-    return _find(benchmark, scenario, default_scenario, method, encoder, _tables())
+    """The same, checked, and where they stand: the file, the benchmark and the scenario that they were chosen for."""
+    from bcl.learners import method as find_method
+
+    values, place = _find(benchmark, scenario, default_scenario, method, encoder, _tables())
+    hyper = find_method(method).Hyper
+    try:
+        hyper.of(values)
+    except UserError as error:
+        raise InputError(f"{place}, {method}: {error}") from error
+    return values, place
 
 
 def sources(
@@ -111,3 +128,29 @@ def _find(
                 if values is not None:
                     return dict(values), f"{file} ({place}, {name})"
     return {}, ""
+
+
+def check_target(path: Path) -> None:
+    """Raise where the winner could not be saved, before anything is computed."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"--save takes a file, and {path} is {'a directory' if path.is_dir() else 'none'}")
+    try:
+        _read(path)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}, or choose another --save FILE") from error
+    probe = path.with_name(f".{path.name}.probe-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"bcl")
+        probe.unlink()
+    except OSError as error:
+        raise StorageError(f"cannot write to {path}: {error.strerror or error}; choose another --save FILE") from error
+
+
+def save_winner(path: Path, place: str, scenario: str, method: str, values: dict[str, Any]) -> None:
+    """Enter the winner into a file of chosen hyper-parameters, under `place_of`; the rest of it stays."""
+    with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
+        text, table = _read(path)
+        table.setdefault(place, {}).setdefault(scenario, {})[method] = values
+        head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+        write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
@@ -13,25 +14,23 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import yaml
 
-from bcl.engine.checkpoint import write_atomically
-from bcl.errors import DamagedFileError, InputError, StorageError, unknown
+from bcl.errors import DamagedFileError, InputError, unknown
 from bcl.learners import check_method
 from bcl.learners import method as find_method
 from bcl.names import assignments, slug
 from bcl.processes import cores
 from bcl.runs.config import RunConfig
-from bcl.runs.locks import exclusively
 from bcl.runs.options import RunOptions
 from bcl.runs.presets import chosen
 from bcl.runs.result import Result
 from bcl.runs.store import RunStore
 from bcl.runs.yaml_text import read_yaml
 from bcl.schedule.local import run_all
+from bcl.studies.optuna_search import TRIALS, Sampler
 from bcl.studies.run_suite import Watch, unwatched
 
 log = logging.getLogger("bcl")
 SEARCHES = ("grid", "optuna")
-TRIALS = 30  # of Optuna's, unless told otherwise
 FINAL_SEEDS = 10
 WIDENINGS = 4  # how many times a grid may grow
 A_WHILE = 30.0  # seconds of a trial: nobody knows, and all are taken to be as long
@@ -73,8 +72,9 @@ def _is_by_method(grid: Mapping[str, Any]) -> bool:
     return all(isinstance(values, Mapping) for values in grid.values())
 
 
-def read_grid(path: Path) -> dict[str, Any]:
-    """A grid of the user's: a YAML file with a list of values for every hyper-parameter, or such a table by method."""
+def read_grid(path: Path, methods: Sequence[str]) -> dict[str, Any]:
+    """A grid of the user's for some of these methods: a YAML file with a list of values for every hyper-parameter, or
+    such a table by method."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; --grid takes lr=0.01,0.1 or a YAML file: `lr: [0.01, 0.1]`")
     try:
@@ -89,8 +89,11 @@ def read_grid(path: Path) -> dict[str, Any]:
             f"{path} is not a grid: it must say, for every hyper-parameter, e.g. `lr: [0.01, 0.1]`,"
             " or so for every method, e.g. `er: {lr: [0.01, 0.1]}`"
         )
-    for name in found if _is_by_method(found) else ():
-        check_method(name)
+    if _is_by_method(found):
+        for name in found:
+            check_method(name)
+        if not set(methods) & set(found):
+            raise InputError(f"{path} has values for {', '.join(found)}, but the search is for {', '.join(methods)}")
     return found
 
 
@@ -127,12 +130,15 @@ def tune(
     FINAL_SEEDS seeds, and `best_finalist` decides among them. `fixed`: what all trials of a method have beside a point.
     """
 
+    def run_of(method: str, values: Mapping[str, Any], seed: int) -> RunConfig:
+        overrides = {**(fixed or {}).get(method, {}), **values}
+        return RunConfig.resolve(benchmark, method, seed, part="tune", overrides=overrides, **options)
+
     def evaluate(asked: Mapping[str, Round]) -> dict[str, list[Row]]:
         configs, names = [], []
         for method, (points, with_seeds) in asked.items():
             for values, seed in product(points, with_seeds):
-                overrides = {**(fixed or {}).get(method, {}), **values}
-                configs.append(RunConfig.resolve(benchmark, method, seed, part="tune", overrides=overrides, **options))
+                configs.append(run_of(method, values, seed))
                 names.append(f"{method} {assignments(values)} seed {seed}")
         with watch(names) as report:
             how, alike = RunOptions(resume=True, report=report), [A_WHILE] * len(configs)
@@ -150,22 +156,12 @@ def tune(
         if search == "grid":
             searches[method] = _grid_search(method, values, trials, seeds, finalists)
         else:
-            from bcl.studies.optuna_search import search as sample
-
-            rows: list[Row] = []
-
-            def ask(points: Sequence[dict[str, Any]], method: str = method, rows: list[Row] = rows) -> list[float]:
-                rows += (answer := evaluate({method: Round(points, seeds)})[method])
-                return [row["acc"] for row in answer]
-
-            memory = options.get("memory_total") or options.get("memory")
-            encoder = f"-{slug(options['encoder'])}" if options.get("encoder") else ""
-            tasks = f"-{options['tasks']}-tasks" if options.get("tasks") else ""
-            name = f"optuna-{slug(method)}{encoder}-{options.get('scenario')}-{memory}-{len(seeds)}{tasks}.journal"
+            first = run_of(method, {name: known[0] for name, known in values.items()}, seeds[0])
+            whole = hashlib.sha256(json.dumps([values, list(seeds), first.id]).encode())  # all that a trial depends on
+            journal = out / f"optuna-{slug(method)}-{whole.hexdigest()[:12]}.journal"
             at_once = max(1, (workers or cores()) // len(seeds))
-            earlier = sample(values, trials or TRIALS, ask, out / name, at_once)
-            rows += [{"values": found, "acc": acc, "accs": []} for found, acc in earlier]
-            searches[method] = _finals(method, _ranked(rows), finalists, widen=False)
+            sampler = Sampler(values, journal)
+            searches[method] = _optuna_search(method, sampler, trials or TRIALS, at_once, seeds, finalists)
     return _together(searches, evaluate)
 
 
@@ -196,6 +192,20 @@ def _grid_search(
         for further in beyond(method, rows):
             rows += yield Round(further, seeds)
     return (yield from _finals(method, _ranked(rows), finalists, widen=trials is None))
+
+
+def _optuna_search(
+    method: str, sampler: Sampler, trials: int, at_once: int, seeds: Sequence[int], finalists: int
+) -> Search:
+    """The points of earlier calls, whose runs the store has; then others between the grid's values; then the finals."""
+    earlier = sampler.earlier()
+    rows = list((yield Round(earlier, seeds))) if earlier else []
+    while points := sampler.ask(trials, at_once):
+        answer = yield Round(points, seeds)
+        sampler.tell([row["acc"] for row in answer])
+        rows += answer
+    found = {assignments(row["values"]): row for row in rows}  # a count, or a choice, may be asked for twice
+    return (yield from _finals(method, _ranked(list(found.values())), finalists, widen=False))
 
 
 def _finals(method: str, ranked: list[Row], finalists: int, widen: bool) -> Search:
@@ -305,40 +315,3 @@ def _some(candidates: list[dict[str, Any]], trials: int | None) -> list[dict[str
         return candidates
     order = np.random.default_rng(0).permutation(len(candidates))
     return [candidates[i] for i in sorted(order[:trials])]
-
-
-def check_target(path: Path) -> None:
-    """Raise where the winner could not be saved, before anything is computed."""
-    if path.is_dir():
-        raise InputError(f"--save takes a file, and {path} is a directory")
-    _read_chosen(path)
-    probe = path.with_name(f".{path.name}.probe-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"bcl")
-        probe.unlink()
-    except OSError as error:
-        raise StorageError(f"cannot write to {path}: {error.strerror or error}; choose another --save FILE") from error
-
-
-def _read_chosen(path: Path) -> tuple[str, dict[str, Any]]:
-    """A file of chosen hyper-parameters: its text and its table. Both are empty where there is none."""
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        table = read_yaml(text) or {}
-        if not all(isinstance(inner, dict) for one in (table, *table.values()) for inner in one.values()):
-            raise TypeError
-    except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise DamagedFileError(
-            f"{path} is not a file of chosen hyper-parameters; choose another --save FILE"
-        ) from error
-    return text, table
-
-
-def save_winner(path: Path, place: str, scenario: str, method: str, values: dict[str, Any]) -> None:
-    """Enter the winner into a file of chosen hyper-parameters, under `presets.place_of`; the rest of it stays."""
-    with exclusively(path.with_name(f".{path.name}.lock")):  # two searches may end at the same time
-        text, table = _read_chosen(path)
-        table.setdefault(place, {}).setdefault(scenario, {})[method] = values
-        head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-        write_atomically(path, (head + yaml.safe_dump(table, sort_keys=False, default_flow_style=None)).encode())

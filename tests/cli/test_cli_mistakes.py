@@ -82,9 +82,14 @@ def test_a_command_without_words_shows_its_help(words: list[str], capsys: pytest
         (["run", "split-digits", "er", "--save-every", "-1"], "--save-every"),
         (["run", "split-digits", "er", "--save-every", "nan"], "--save-every"),
         (["run", "split-digits", "bcl-dual", "er", "--set", "inner_lr=0.1"], "er: unknown hyper-parameter"),
+        (
+            ["run", "split-digits", "er", "--set", "lr=0.1", "--set", "lr=0.2"],
+            "--set says lr twice, 0.1 and 0.2",
+        ),
         (["suite", "run", "digits", "--save-every", "nan"], "--save-every"),
         (["tune", "split-digits", "no-such-method"], "unknown method"),
         (["tune", "split-digits", "er", "--save", "."], "is a directory"),
+        (["tune", "split-digits", "er", "--save", os.devnull], "--save takes a file"),
         (["tune", "split-digits", "er", "--workers", "0"], "at least 1"),
     ],
 )

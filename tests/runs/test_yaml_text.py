@@ -33,7 +33,7 @@ def test_it_is_one_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         suite.parse(text, "x", "x.yaml")
     (tmp_path / "grid.yaml").write_text(text)
     with pytest.raises(DamagedFileError):
-        tuning.read_grid(tmp_path / "grid.yaml")
+        tuning.read_grid(tmp_path / "grid.yaml", ["er"])
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
     presets.OWN.write_text(text)

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from journals import assert_computed_once
 
 from bcl.cli import main
 from bcl.data.dataset import digits
 from bcl.errors import UserError
 from bcl.runs.config import RunConfig
-from bcl.runs.presets import preset
+from bcl.runs.presets import preset, save_winner
 from bcl.streams import Dataset, benchmark
-from bcl.studies.tuning import axes, best_finalist, beyond, read_grid, save_winner
+from bcl.studies.tuning import axes, best_finalist, beyond, read_grid
 
 QUICK = ["--seeds", "2", "--workers", "1", "--device", "cpu"]
 
@@ -111,7 +112,7 @@ def test_a_winner_keeps_what_its_trials_had_beside_the_grid(
 def test_values_of_a_grid_are_what_the_method_takes_them_for(tmp_path: Path) -> None:
     """Numbers as people write them; a value that is there twice is one, so that no trial is run twice."""
     (tmp_path / "grid.yaml").write_text("lr: [5e-2, 0.05, 1E+0]\nmean_decay: [0]\nreplay_current: ['yes', true]\n")
-    found = axes("er", read_grid(tmp_path / "grid.yaml"))
+    found = axes("er", read_grid(tmp_path / "grid.yaml", ["er"]))
     assert found == {"lr": [0.05, 1.0], "mean_decay": [0.0], "replay_current": [True]}
     assert {type(value) for value in (*found["lr"], *found["mean_decay"])} == {float}
 
@@ -122,7 +123,8 @@ def test_values_to_try_on_the_command_line(
     """For all methods or for one; a method that is not named has its own grid."""
     monkeypatch.chdir(tmp_path)
     words = ["tune", "split-digits", "finetune", "er", *QUICK, "--trials", "4", "--json"]
-    assert main([*words, "--grid", "lr=0.07, 5e-2", "--grid", "er.replay_batch=5,7", "--grid", "er.lr=0.3"]) == 0
+    grid = ["--grid", "lr=0.07", "--grid", "er.replay_batch=5,7", "--grid", "er.lr=0.3", "--grid", "lr=5e-2"]
+    assert main([*words, *grid]) == 0
     trials = json.loads(capsys.readouterr().out)["trials"]
     tried = {method: sorted(tuple(row["values"].values()) for row in rows) for method, rows in trials.items()}
     assert tried == {"finetune": [(0.05,), (0.07,)], "er": [(0.3, 5), (0.3, 7)]}
@@ -145,7 +147,18 @@ def test_values_to_try_on_the_command_line(
 def test_a_grid_for_a_method_that_there_is_not(tmp_path: Path) -> None:
     (tmp_path / "grid.yaml").write_text("er: {lr: [0.1]}\nerr: {lr: [0.1]}\n")
     with pytest.raises(UserError, match="unknown method 'err'; did you mean er"):
-        read_grid(tmp_path / "grid.yaml")
+        read_grid(tmp_path / "grid.yaml", ["er"])
+
+
+def test_a_grid_for_other_methods_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.yaml").write_text("bcl-dual: {inner_lr: [0.1]}\n")
+    assert main(["tune", "split-digits", "er", "gem", *QUICK, "--grid", "grid.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert said == "bcl: grid.yaml has values for bcl-dual, but the search is for er, gem\n"
+    assert read_grid(Path("grid.yaml"), ["er", "bcl-dual"])
 
 
 def test_what_is_set_holds_in_every_trial_and_in_the_winner(
@@ -164,6 +177,21 @@ def test_what_is_set_holds_in_every_trial_and_in_the_winner(
     assert preset("split-digits", "task", "task", "kdr")["replay_batch"] == 7
     assert main([*words, "--set", "lr=0.1"]) == 2
     assert "lr is in the grid of kdr: leave it out of --set" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [("{lrr: 1}", "unknown hyper-parameter 'lrr'; did you mean lr?"), ("{lr: -1}", "lr must be gr")]
+)
+def test_a_wrong_value_among_those_that_were_chosen_is_told_with_its_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    Path("runs/hyper.yaml").write_text(f"split-digits: {{task: {{er: {values}}}}}\n")
+    for command in ("run", "tune"):
+        assert main([command, "split-digits", "er", *QUICK, "--out", "out"]) == 2
+        assert f"bcl: runs/hyper.yaml (split-digits, task), er: {said}" in capsys.readouterr().err
+    assert not Path("out").exists()
 
 
 def test_a_winner_on_features_is_for_the_runs_with_their_encoder_alone(
@@ -206,10 +234,52 @@ def test_optuna_looks_between_the_grids_values_and_goes_on_where_it_was(
     assert not set(rates) <= {0.01, 0.03, 0.05, 0.1, 0.2, 0.3}
     again = tune(capsys, "split-digits", "er", "--search", "optuna", "--trials", "3")
     assert len(again) == 3
-    assert sum(bool(row["accs"]) for row in again) == 1, "two were there already"
     assert {row["values"]["lr"] for row in again} > set(rates)
+    assert all(row in again for row in first), "with the figures of every seed"
+    assert_computed_once(Path("runs/tune/split-digits"), runs=6)
     assert again[0]["acc"] == max(row["acc"] for row in again)
     assert preset("split-digits", "task", "task", "er") == again[0]["values"]
+
+
+def test_optuna_takes_no_search_for_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches that differ in anything that a trial depends on share a store, and none of their trials."""
+    pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'bcl[tune]'")
+    monkeypatch.chdir(tmp_path)
+    save_winner(Path("runs/hyper.yaml"), "permuted-digits", "domain", "finetune", {"optimizer": "adam"})
+    runs = 0
+    for benchmark_, *words in (
+        ["split-digits"],
+        ["split-digits", "--set", "optimizer=adam"],
+        ["split-digits", "--grid", "lr=0.0001,0.001"],
+        ["split-digits", "--net", "linear"],
+        ["split-digits", "--precision", "bf16"],
+        ["split-digits", "--scenario", "class"],
+        ["split-digits", "--tasks", "2"],
+        ["split-digits", "--memory", "10"],
+        ["split-digits", "--memory-total", "10"],
+        ["split-digits", "--seeds", "1"],
+        ["permuted-digits"],
+    ):
+        how = ["--search", "optuna", "--trials", "1", "--out", "shared", "--save", "winner.yaml"]
+        assert main(["tune", benchmark_, "finetune", *QUICK, *how, "--json", *words]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["trials"]["finetune"]
+        runs += 0 if "--seeds" in words else 2  # the one seed is among the two of the first search
+        assert len(list(Path("shared").rglob("result.json"))) == runs, words
+        assert len(row["accs"]) == (1 if "--seeds" in words else 2)
+        assert "--grid" not in words or row["values"]["lr"] <= 0.001
+
+
+def test_optuna_lists_a_count_that_it_tried_twice_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'bcl[tune]'")
+    monkeypatch.chdir(tmp_path)
+    grid = ["--grid", "replay_batch=5,6", "--trials", "4", "--finalists", "2"]
+    rows = tune(capsys, "split-digits", "er", "--search", "optuna", *grid)
+    assert sorted(row["values"]["replay_batch"] for row in rows) == [5, 6]
+    assert [len(row["accs"]) for row in rows] == [10, 10]
 
 
 def test_a_grid_is_widened_while_the_best_lies_at_an_edge() -> None:
