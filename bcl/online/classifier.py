@@ -17,7 +17,6 @@ from bcl.engine.evaluate import samples_at_a_time
 from bcl.engine.observing import capture_steps
 from bcl.engine.restore import restore
 from bcl.errors import InputError, first_line, unknown
-from bcl.learners import method as find_method
 from bcl.learners.base import Learner
 from bcl.learners.inputs import as_tensor
 from bcl.nets import Standardized
@@ -26,6 +25,7 @@ from bcl.online.arrays import Array
 from bcl.online.labels import Labels
 from bcl.online.networks import Network, network_of, setting_of
 from bcl.online.one import OneByOne
+from bcl.online.parameters import GIVEN, boundaries_of, hyper_of, is_known, method_of, plain, seed_of, whole
 
 
 class OnlineClassifier(OneByOne):
@@ -85,7 +85,7 @@ class OnlineClassifier(OneByOne):
         self._begin(x, Labels(_distinct(found)))
         self._name(X)
         order = np.random.default_rng(self.learner_.setting.seed)
-        for _ in range(_whole("epochs", self.epochs)):
+        for _ in range(whole("epochs", self.epochs)):
             chosen = order.permutation(len(x))
             self._learn(x[chosen], [found[i] for i in chosen])
         return self
@@ -105,7 +105,7 @@ class OnlineClassifier(OneByOne):
         self._learnt().end_task()
 
     def _learn(self, x: Array, found: Sequence[Any]) -> None:
-        learner, size = self.learner_, _whole("batch_size", self.batch_size)
+        learner, size = self.learner_, whole("batch_size", self.batch_size)
         if learner.stepper is None:
             capture_steps(learner)
         with learner.lock:
@@ -119,10 +119,10 @@ class OnlineClassifier(OneByOne):
                 self.n_samples_seen_ += len(batch)
 
     def _begin(self, x: Array, labels: Labels) -> None:
-        setting = setting_of(x, memory=self.memory, seed=_seed(self.random_state), boundaries=self.boundaries)
+        method, terms = method_of(self.method), {"boundaries": boundaries_of(self.boundaries)}
+        setting = setting_of(x, memory=self.memory, seed=seed_of(self.random_state), **terms)
         net, setting = network_of(self.network, setting, whole=x.dtype.kind in "iu")
-        kind = find_method(self.method) if isinstance(self.method, str) else self.method
-        self.learner_ = _moved(kind(net, setting, **(self.hyper or {})), self.device)
+        self.learner_ = _moved(method(net, setting, **hyper_of(self.hyper, method)), self.device)
         self.labels_, self.n_samples_seen_, self.n_features_in_ = labels, 0, int(x.shape[1])
         self._begin_features()
 
@@ -171,7 +171,7 @@ class OnlineClassifier(OneByOne):
         learner = self._learnt()
         with learner.lock:
             about = {
-                "parameters": {name: _plain(value) for name, value in self.get_params().items()},
+                "parameters": {name: plain(value) for name, value in self.get_params().items()},
                 "labels": self.labels_.to_json(),
                 "seen": self.n_samples_seen_,
                 "width": self.n_features_in_,
@@ -181,18 +181,28 @@ class OnlineClassifier(OneByOne):
             save_learner(learner, path, {"OnlineClassifier": about})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], network: Network = None, device: str | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        network: Network = None,
+        device: str | None = None,
+        method: str | type[Learner] | None = None,
+    ) -> Self:
         """What `save` wrote, to go on with. `network`: as it was given, if it was a module or a function. `device`:
-        another one than it was saved on."""
+        another one than it was saved on. `method`: if it is your own; no file says which code of yours is run."""
         about = read(path)[1].get("OnlineClassifier")
         if about is None:
             raise InputError(f"{path} was not saved from an OnlineClassifier: use bcl.restore(path, network)")
-        parameters = dict(about["parameters"])
+        parameters, given = about["parameters"], {"network": network, "device": device, "method": method}
         if network is None and parameters["network"] == GIVEN:
             raise InputError(f"{path} was saved with a network of your own: load(path, network)")
-        model = cls(**{**parameters, "network": parameters["network"] if network is None else network})
-        model.device = model.device if device is None else device
-        model.learner_ = _moved(restore(path, lambda setting: network_of(model.network, setting)[0]), model.device)
+        if method is None and not is_known(parameters["method"]):
+            own = parameters["method"].rpartition(":")[2]
+            raise InputError(f"{path} was saved with a method of your own, {own}: load(path, method={own})")
+        model = cls(**{**parameters, **{name: value for name, value in given.items() if value is not None}})
+        kind = None if method is None else method_of(method)
+        learner = restore(path, lambda setting: network_of(model.network, setting)[0], kind)
+        model.learner_ = _moved(learner, model.device)
         model.labels_, model.n_samples_seen_ = Labels.from_json(about["labels"]), about["seen"]
         model.n_features_in_ = about["width"]
         if about["names"]:
@@ -269,22 +279,6 @@ class OnlineClassifier(OneByOne):
         return tensor
 
 
-GIVEN = "given"  # what a file says of a network that was a module or a function
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
-    if isinstance(value, type):
-        return f"{value.__module__}:{value.__qualname__}"
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        return 0  # its numbers have been drawn
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return value.item() if isinstance(value, np.generic) else GIVEN
-
-
 def _distinct(labels: Sequence[Any]) -> list[Any]:
     found = list(dict.fromkeys(labels))
     try:
@@ -298,20 +292,3 @@ def _moved(learner: Learner, device: str) -> Learner:
         return learner.to(device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device {device!r} is not to be had here ({first_line(error)}): take device='cpu'") from error
-
-
-def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
-    return int(value)
-
-
-def _seed(random_state: Any) -> int:
-    """A number, or one that is drawn."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31 - 1))
-    return int(random_state)

@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bcl.errors import InputError
+from bcl.errors import InputError, UserError
+from bcl.loading import describe
 from bcl.nets import MLP, Standardized, build, precision_of
 from bcl.ops.losses import logits_of
 from bcl.streams import Setting
+from bcl.streams.kinds import shown
 
 Network = str | nn.Module | Callable[[Setting], nn.Module] | None
 
@@ -49,9 +51,19 @@ def _made(network: Network, setting: Setting) -> nn.Module:
         return net
     if network is None or isinstance(network, str):
         return build("resnet18-reduced" if network is None else network, setting)
+    if not callable(network):
+        raise InputError(f"network must be a name, an nn.Module or a function of a Setting, not {shown(network)}")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(setting.seed)
-        return network(setting)
+        try:
+            net = network(setting)
+        except UserError:
+            raise
+        except Exception as error:
+            raise InputError(f"network {shown(network)} failed, given a Setting ({describe(error)})") from error
+    if not isinstance(net, nn.Module):
+        raise InputError(f"network {shown(network)} returned {type(net).__name__}, not an nn.Module")
+    return net
 
 
 def _is_image(shape: tuple[int, ...]) -> bool:
