@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcl.errors import InputError
+from bcl.errors import InputError, first_line
+from bcl.online.labels import written
 
 Array = NDArray[Any]
 
@@ -23,7 +24,7 @@ def samples(x: Any) -> Array:
     """Samples [n, ...] as numbers that are finite."""
     if hasattr(x, "tocsr"):
         raise InputError("sparse input is not supported: give X.toarray()")
-    array = _numbers(x)
+    array = numbers(x)
     if array.ndim < 2:
         raise InputError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: X.reshape(1, -1) if it is a "
@@ -39,18 +40,34 @@ def samples(x: Any) -> Array:
     return array
 
 
-def _numbers(x: Any) -> Array:
+def numbers(x: Any) -> Array:
+    """Whatever NumPy takes as an array of numbers."""
     try:
-        array = np.asarray(x)
+        array = np.asarray(detached(x))
         if array.dtype.kind == "O":  # columns of several types: numbers, if they are
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise NotNumbers(f"X must be an array of numbers: {error}") from None
+    except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: a list of torch's
+        raise NotNumbers(f"X must be an array of numbers: {first_line(error)}") from None
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported")
     if array.dtype.kind not in "biuf":
         raise NotNumbers(f"X must be an array of numbers, not of {array.dtype}")
     return array
+
+
+def as_float32(array: Array) -> Array:
+    """Samples as networks compute with them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = array.astype(np.float32, copy=False)
+        fits = array.dtype.itemsize <= 4 or np.isfinite(small.sum(dtype=np.float64))
+    if not fits:
+        raise InputError("Input X contains infinity or a value too large for dtype('float32').")
+    return small
+
+
+def detached(values: Any) -> Any:
+    """A tensor that is part of a computation, or on a GPU, as NumPy can take it."""
+    return values.detach().cpu() if hasattr(values, "detach") else values
 
 
 def labels(y: Any, n: int | None = None) -> list[Any]:
@@ -60,7 +77,7 @@ def labels(y: Any, n: int | None = None) -> list[Any]:
     if isinstance(y, list | tuple) and not any(isinstance(label, np.ndarray) for label in y):
         found = [label.item() if isinstance(label, np.generic) else label for label in y]
     else:
-        array = np.asarray(y)
+        array = _label_array(y)
         if array.ndim == 2 and array.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel()",
@@ -76,13 +93,26 @@ def labels(y: Any, n: int | None = None) -> list[Any]:
             f"Found input variables with inconsistent numbers of samples: {n} samples, {len(found)} labels"
         )
     for i, label in enumerate(found):
-        if label is None:
-            raise InputError(f"Input y contains None, first at y[{i}]: leave samples without a label out")
-        if isinstance(label, float) and not label.is_integer():
-            if label != label or abs(label) == float("inf"):
-                raise InputError("Input y contains NaN or infinity")
-            raise InputError(f"Unknown label type: continuous. {label} is a number that is measured, not a class")
+        if type(label) not in (int, str, bool):
+            _check_label(i, label)
     return found
+
+
+def _label_array(y: Any) -> Array:
+    try:
+        return np.asarray(detached(y))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"y should be a 1d array: {first_line(error)}") from None
+
+
+def _check_label(i: int, label: Any) -> None:
+    if label is None:
+        raise InputError(f"Input y contains None, first at y[{i}]: leave samples without a label out")
+    if isinstance(label, float) and not label.is_integer():
+        if label != label or abs(label) == float("inf"):
+            raise InputError("Input y contains NaN or infinity")
+        raise InputError(f"Unknown label type: continuous. {label} is a number that is measured, not a class")
+    written(label)
 
 
 def feature_names(x: Any) -> list[str] | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from bcl.engine import save as save_learner
 from bcl.engine.checkpoint import read
@@ -26,6 +29,7 @@ from bcl.online.labels import Labels
 from bcl.online.networks import Network, network_of, setting_of
 from bcl.online.one import OneByOne
 from bcl.online.parameters import GIVEN, boundaries_of, hyper_of, is_known, method_of, plain, seed_of, whole
+from bcl.ops.losses import HIDDEN
 
 
 class OnlineClassifier(OneByOne):
@@ -43,8 +47,8 @@ class OnlineClassifier(OneByOne):
     device: where it learns and answers, "cpu" or "cuda".
     random_state: of all that is random.
 
-    Labels are of any kind that can be a key of a dictionary. Whatever NumPy takes as an array is taken; rows of whole
-    numbers are tokens to a network of yours with an `nn.Embedding`. A label that has not come has the probability 0.
+    Labels are text, numbers, or tuples of them. Whatever NumPy takes as an array is taken; rows of whole numbers are
+    tokens to a network of yours with an `nn.Embedding`. A label that has not come has the probability 0.
 
     >>> import numpy as np
     >>> model = OnlineClassifier(memory=100)
@@ -53,6 +57,8 @@ class OnlineClassifier(OneByOne):
     >>> model.partial_fit([[2.0, 2.0]] * 20, ["far"] * 20).classes_.tolist()
     ['far', 'left', 'right']
     """
+
+    n_samples_seen_: int
 
     def __init__(
         self,
@@ -82,75 +88,112 @@ class OnlineClassifier(OneByOne):
     def fit(self, X: Any, y: Any) -> Self:
         """Begin anew, and pass over the data `epochs` times in random orders."""
         x, found = self._arrays(X, y, first=True)
-        self._begin(x, Labels(_distinct(found)))
-        self._name(X)
-        order = np.random.default_rng(self.learner_.setting.seed)
-        for _ in range(whole("epochs", self.epochs)):
+        epochs = whole("epochs", self.epochs)
+        made = self._begun(x, Labels(_distinct(found)), arrays.feature_names(X))
+        order = np.random.default_rng(made.learner_.setting.seed)
+        for _ in range(epochs):
             chosen = order.permutation(len(x))
-            self._learn(x[chosen], [found[i] for i in chosen])
-        return self
+            made._learn(x[chosen], [found[i] for i in chosen])
+        return self._become(made)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from samples in the order in which they come, each once. `classes`: those to come, where known."""
-        first = not self.__sklearn_is_fitted__()
-        x, found = self._arrays(X, y, first)
-        if first:
-            self._begin(x, Labels([] if classes is None else arrays.labels(classes)))
-            self._name(X)
-        self._learn(x, found)
-        return self
+        if self.__sklearn_is_fitted__():
+            with self._turn():
+                self._learn(*self._arrays(X, y, first=False))
+            return self
+        x, found = self._arrays(X, y, first=True)
+        made = self._begun(x, Labels([] if classes is None else arrays.labels(classes)), arrays.feature_names(X))
+        made._learn(x, found)
+        return self._become(made)
 
     def end_task(self) -> None:
         """A boundary is here: what a method does when a task ends, it does now."""
-        self._learnt().end_task()
+        with self._turn() as learner:
+            learner.end_task()
 
     def _learn(self, x: Array, found: Sequence[Any]) -> None:
-        learner, size = self.learner_, whole("batch_size", self.batch_size)
+        """Samples with their labels, in mini-batches. What cannot be learnt is refused before the first of them."""
+        learner, size = self.learner_, self._batch()
+        samples, labels, done = self._tensor(x), self.labels_.joined_by(found), 0
         if learner.stepper is None:
             capture_steps(learner)
-        with learner.lock:
-            samples = self._tensor(x)
+        try:
             for i in range(0, len(found), size):
                 batch = samples[i : i + size]
-                columns = torch.tensor(self.labels_.columns(found[i : i + size]))
                 if isinstance(learner.net, Standardized):
                     learner.net.follow(batch)
-                learner.observe(batch, columns)
+                learner.observe(batch, torch.tensor(labels.columns(found[i : i + size])))
                 self.n_samples_seen_ += len(batch)
+                done = i + size
+        finally:  # where a network fails within, the labels that it has learnt are known
+            self.labels_ = self.labels_.joined_by(found[:done])
 
-    def _begin(self, x: Array, labels: Labels) -> None:
+    def _batch(self) -> int:
+        return whole("batch_size", self.batch_size)
+
+    def _begun(self, x: Array, labels: Labels, names: list[str] | None = None) -> Self:
+        """The same with a new learner, for samples like these. We become it when it has learnt from them."""
+        self._batch()
         method, terms = method_of(self.method), {"boundaries": boundaries_of(self.boundaries)}
         setting = setting_of(x, memory=self.memory, seed=seed_of(self.random_state), **terms)
         net, setting = network_of(self.network, setting, whole=x.dtype.kind in "iu")
-        self.learner_ = _moved(method(net, setting, **hyper_of(self.hyper, method)), self.device)
-        self.labels_, self.n_samples_seen_, self.n_features_in_ = labels, 0, int(x.shape[1])
-        self._begin_features()
+        made = copy(self)
+        made.learner_ = _moved(method(net, setting, **hyper_of(self.hyper, method)), self.device)
+        made.labels_, made.n_samples_seen_, made.n_features_in_, made._places = labels, 0, int(x.shape[1]), {}
+        made._name(names)
+        return made
+
+    def _become(self, made: Self) -> Self:
+        """What another has learnt is ours, all of it at once."""
+        with self._turn() if self.__sklearn_is_fitted__() else nullcontext():
+            self.__dict__ = vars(made)
+        return self
+
+    @contextmanager
+    def _turn(self) -> Iterator[Learner]:
+        """Within, no other thread learns or answers, and labels, features and learner are of one moment."""
+        while True:
+            learner = self._learnt()
+            with learner.lock:
+                if learner is self.learner_:  # `fit` may have put another in its place while we waited
+                    yield learner
+                    return
 
     # ---- answering -------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
         """The most probable label of each sample."""
-        self._learnt()
-        return self._answers(self._arrays(X)[0])[0]
+        with self._turn():
+            classes, shares = self._answers(self._arrays(X)[0])
+        answers: Array = classes[shares.argmax(1)]
+        return answers
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each label, in the order of `classes_`."""
-        self._learnt()
-        return self._answers(self._arrays(X)[0])[1]
+        with self._turn():
+            return self._answers(self._arrays(X)[0])[1]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of right answers."""
-        right = self.predict(X) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        with self._turn():
+            x, found = self._arrays(X, y, first=False)
+            classes, shares = self._answers(x)
+        labels = classes.tolist()
+        right = [labels[i] == label for i, label in zip(shares.argmax(1), found, strict=True)]
+        try:
+            return float(np.average(right, weights=sample_weight))
+        except (TypeError, ValueError, ZeroDivisionError) as error:
+            raise InputError(f"sample_weight must be a number for each sample: {first_line(error)}") from None
 
     def _answers(self, x: Array) -> tuple[Array, Array]:
-        """Labels and probabilities, of one state of the learner."""
-        with self.learner_.lock:
-            samples, labels = self._tensor(x), self.labels_
-            parts = samples.split(samples_at_a_time(samples.shape[1:], samples.device))
-            logits = torch.cat([self.learner_.predict(part)[:, labels.order] for part in parts])
-            probabilities = torch.softmax(logits.double(), 1).cpu().numpy()
-            return labels.classes[probabilities.argmax(1)], probabilities
+        """The labels so far, and the probability of each, for each sample."""
+        samples, labels = self._tensor(x), self.labels_
+        parts = samples.split(samples_at_a_time(samples.shape[1:], samples.device))
+        logits = torch.cat([self.learner_.predict(part) for part in parts])
+        to_come = max(0, len(labels.order) - logits.shape[1])  # columns that the network does not have yet
+        logits = functional.pad(logits, (0, to_come), value=HIDDEN)[:, labels.order]
+        return labels.classes, torch.softmax(logits.double(), 1).cpu().numpy()
 
     @property
     def classes_(self) -> Array:
@@ -168,8 +211,7 @@ class OnlineClassifier(OneByOne):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file, whole or not at all: weights, memory, random numbers, labels."""
-        learner = self._learnt()
-        with learner.lock:
+        with self._turn() as learner:
             about = {
                 "parameters": {name: plain(value) for name, value in self.get_params().items()},
                 "labels": self.labels_.to_json(),
@@ -205,8 +247,7 @@ class OnlineClassifier(OneByOne):
         model.learner_ = _moved(learner, model.device)
         model.labels_, model.n_samples_seen_ = Labels.from_json(about["labels"]), about["seen"]
         model.n_features_in_ = about["width"]
-        if about["names"]:
-            model.feature_names_in_ = np.array(about["names"], dtype=object)
+        model._name(about["names"])
         model._features_from_json(about)
         return model
 
@@ -259,24 +300,25 @@ class OnlineClassifier(OneByOne):
                 )
         return x, found
 
-    def _name(self, X: Any) -> None:
-        names = arrays.feature_names(X)
-        if names is not None:
+    def _name(self, names: list[str] | None) -> None:
+        if names:
             self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        else:
+            vars(self).pop("feature_names_in_", None)
 
     def _names(self) -> list[str] | None:
         return list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
 
     def _tensor(self, x: Array) -> Tensor:
-        learner = self.learner_
-        tensor = as_tensor("samples", x, learner.visible.device)
-        if learner.setting.dtype == "float32":
-            tensor = tensor.float()
-            if x.dtype.itemsize > 4 and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
-                raise InputError("Input X contains infinity or a value too large for dtype('float32').")
-        return tensor
+        """Samples as the learner takes them, or else they are refused."""
+        setting = self.learner_.setting
+        if x.shape[1:] != setting.shape:
+            raise InputError(f"samples must have shape (n, {', '.join(map(str, setting.shape))}), not {x.shape}")
+        if setting.dtype == "float32":
+            x = arrays.as_float32(x)
+        elif x.dtype.kind not in "iu" or (setting.dtype == "uint8" and x.dtype != np.uint8):
+            raise InputError(f"samples must be {setting.dtype}, as the first ones were, not {x.dtype}")
+        return as_tensor("samples", x, self.learner_.visible.device)
 
 
 def _distinct(labels: Sequence[Any]) -> list[Any]:

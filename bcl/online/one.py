@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from bcl.learners.growing import adopt
 from bcl.nets import Standardized
 from bcl.online import arrays
 from bcl.online.arrays import Array
-from bcl.online.labels import Labels
+from bcl.online.labels import Labels, written
 from bcl.online.networks import Network, network_of
+from bcl.streams.kinds import shown
 
 
 class OneByOne:
@@ -27,10 +29,14 @@ class OneByOne:
     labels_: Labels
     network: Network
     n_features_in_: int
+    _places: Mapping[Hashable, int]
     if TYPE_CHECKING:  # what a classifier has beside this
 
         def partial_fit(self, X: Any, y: Any) -> Any: ...
-        def _begin(self, x: Array, labels: Labels) -> None: ...
+        def _turn(self) -> AbstractContextManager[Learner]: ...
+        def _begun(self, x: Array, labels: Labels) -> Self: ...
+        def _become(self, made: Self) -> Self: ...
+        def _batch(self) -> int: ...
         def _learn(self, x: Array, found: Sequence[Any]) -> None: ...
         def _answers(self, x: Array) -> tuple[Array, Array]: ...
 
@@ -43,58 +49,65 @@ class OneByOne:
         rows, names = _rows(X)
         found = arrays.labels(y, len(rows))
         if names is None:
-            self.partial_fit([np.asarray(row) for row in rows], found)
-            return
-        places = self._with(names)
-        matrix = _matrix(rows, places)  # refused before anything has changed
-        if not hasattr(self, "learner_"):
-            self._begin(np.zeros((1, len(names)), dtype=np.float32), Labels())
-        self._widen(places)
-        self._learn(self._padded(matrix), found)
+            self.partial_fit([arrays.numbers(row) for row in rows], found)
+        elif hasattr(self, "learner_"):
+            with self._turn():
+                places = self._with(names)
+                matrix = _matrix(rows, places)
+                self._batch()  # what is refused is refused before anything has changed
+                self._widen(places)
+                self._learn(self._padded(matrix), found)
+        else:
+            places = self._with(names)
+            matrix = _matrix(rows, places)
+            made = self._begun(matrix, Labels())
+            made._places = places
+            made._learn(matrix, found)
+            self._become(made)
 
     def predict_one(self, x: Any) -> Any:
         """The most probable label; None before anything was learnt."""
-        if not hasattr(self, "learner_"):
-            return None
-        return self._answers(self._samples([x]))[0].tolist()[0]
+        return self.predict_many([x])[0]
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each label so far."""
-        if not hasattr(self, "learner_"):
-            return {}
-        probabilities = self._answers(self._samples([x]))[1][0].tolist()
-        return dict(zip(self.labels_.classes.tolist(), probabilities, strict=True))
+        found: dict[Any, float] = self.predict_proba_many([x])[0]
+        return found
 
     def predict_many(self, X: Any) -> Any:
         """Labels, as a series with the index of the data frame."""
-        answers: Sequence[Any] = [None] * len(X)
-        if hasattr(self, "learner_"):
-            answers = self._answers(self._samples(X))[0].tolist()
+        labels, shares = self._asked(X)
+        answers = [labels[i] for i in shares.argmax(1)] if labels else [None] * len(X)
         return sys.modules["pandas"].Series(answers, index=X.index, dtype="object") if _is_frame(X) else answers
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities, as a data frame with a column for each label."""
-        known = hasattr(self, "learner_")
-        labels = self.labels_.classes.tolist() if known else []
-        answers = self._answers(self._samples(X))[1] if known else np.zeros((len(X), 0))
+        labels, shares = self._asked(X)
         if not _is_frame(X):
-            return [dict(zip(labels, row, strict=True)) for row in answers.tolist()]
-        return sys.modules["pandas"].DataFrame(answers, index=X.index, columns=labels)
+            return [dict(zip(labels, row, strict=True)) for row in shares.tolist()]
+        return sys.modules["pandas"].DataFrame(shares, index=X.index, columns=labels)
+
+    def _asked(self, X: Any) -> tuple[list[Any], Array]:
+        """The labels so far, and the probability of each, for each sample."""
+        if not hasattr(self, "learner_"):
+            return [], np.zeros((len(X), 0))
+        with self._turn():
+            classes, shares = self._answers(self._samples(X))
+        return classes.tolist(), shares
 
     # ---- features --------------------------------------------------------------------------------------------------
 
-    def _begin_features(self) -> None:
-        self._places: dict[Hashable, int] = {}
-
-    def _with(self, names: Sequence[Hashable]) -> dict[Hashable, int]:
+    def _with(self, names: Sequence[Hashable]) -> Mapping[Hashable, int]:
         """The places of all features so far, and of these."""
-        places: dict[Hashable, int] = getattr(self, "_places", {})
+        places: Mapping[Hashable, int] = getattr(self, "_places", {})
         if hasattr(self, "learner_") and not places:
             raise InputError("this stream began with arrays, whose features have no names: go on with arrays")
         new = [name for name in names if name not in places]
+        for name in new:
+            written(name, "feature name")
         return {**places, **{name: len(places) + n for n, name in enumerate(new)}} if new else places
 
-    def _widen(self, places: dict[Hashable, int]) -> None:
+    def _widen(self, places: Mapping[Hashable, int]) -> None:
         """Give the first layer as many inputs as there are features, and stored samples zeros there."""
         learner = self.learner_
         (width,) = learner.setting.shape
@@ -103,20 +116,19 @@ class OneByOne:
             raise InputError(
                 f"feature {new} is new, and the network takes {width}: give it all features from the start"
             )
+        if len(places) > width:
+            wider = replace(learner.setting, shape=(max(len(places), 2 * width),))
+            state = learner.state_dict()
+            learner.net, _ = network_of("mlp", wider)
+            learner.net.to(learner.visible.device)
+            adopt(learner, wider, state)
         self._places, self.n_features_in_ = places, len(places)
-        if len(places) <= width:
-            return
-        wider = replace(learner.setting, shape=(max(len(places), 2 * width),))
-        state = learner.state_dict()
-        learner.net, _ = network_of("mlp", wider)
-        learner.net.to(learner.visible.device)
-        adopt(learner, wider, state)
 
     def _samples(self, X: Any) -> Array:
         """Samples to answer; a feature that has not come yet counts for nothing."""
         rows, names = _rows(X)
         if names is None:
-            return arrays.samples([np.asarray(row) for row in rows])
+            return arrays.samples([arrays.numbers(row) for row in rows])
         return self._padded(_matrix(rows, self._with(())))
 
     def _padded(self, matrix: Array) -> Array:
@@ -136,8 +148,16 @@ def _is_frame(X: Any) -> bool:
 
 def _rows(X: Any) -> tuple[list[Any], list[Hashable] | None]:
     """Samples one by one, and the names of their features in an order that is always the same."""
-    rows = X.to_dict("records") if _is_frame(X) else list(X)
-    if not rows or not isinstance(rows[0], Mapping):
+    try:
+        rows = X.to_dict("records") if _is_frame(X) else list(X)
+    except TypeError:
+        raise InputError(f"give a data frame or a list of samples, not {shown(X)}") from None
+    if not rows:
+        raise InputError("there is no sample: at least one is needed")
+    named = {isinstance(row, Mapping) for row in rows}
+    if len(named) > 1:
+        raise InputError("some samples are dictionaries of features, and others are not")
+    if not named.pop():
         return rows, None
     names = {name for row in rows for name in row}
     return rows, sorted(names, key=lambda name: (str(type(name)), str(name)))
@@ -152,6 +172,6 @@ def _matrix(rows: Sequence[Mapping[Hashable, Any]], places: Mapping[Hashable, in
             if place is not None:
                 try:
                     matrix[number, place] = value
-                except (TypeError, ValueError):
+                except (TypeError, ValueError, RuntimeError):  # RuntimeError: of a tensor with a gradient
                     raise InputError(f"feature {name!r} is {value!r}, not a number: encode it first") from None
-    return arrays.samples(matrix)
+    return arrays.as_float32(arrays.samples(matrix))

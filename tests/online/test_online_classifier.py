@@ -215,13 +215,6 @@ def test_mistakes_get_one_line(mistake):
         act(OnlineClassifier())
 
 
-def test_a_label_that_cannot_be_written_is_refused_and_the_file_stays(tmp_path):
-    model = OnlineClassifier(**QUICK).partial_fit(samples([0])[0], [b"bytes"] * 40)
-    with pytest.raises(InputError, match="cannot be saved"):
-        model.save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-
-
 def test_threads_may_ask_while_it_learns():
     model = OnlineClassifier(**QUICK).partial_fit(*samples([0, 1]))
     x, _ = samples([0, 1], 5)
