@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bcl.data.dataset import Array
-from bcl.errors import InputError
+from bcl.errors import InputError, first_line
 
 EXACT = 2**24  # whole numbers up to here are exact in float32
 
@@ -45,7 +45,7 @@ class Packing:
     @classmethod
     def of(cls, samples: Mapping[str, Any]) -> Packing:
         """The packing of samples like these: tensors [n, ...] by name."""
-        return cls({name: _field(_array(name, values)) for name, values in samples.items()})
+        return cls({name: _field(name, _array(name, values)) for name, values in samples.items()})
 
     @property
     def shape(self) -> tuple[int]:
@@ -75,7 +75,7 @@ class Packing:
         alone = all(found[name].shape == field.shape for name, field in self.fields.items())
         for name, field in self.fields.items():
             values = found[name][None] if alone else found[name]
-            if values.shape[1:] != field.shape:
+            if values.ndim == 0 or values.shape[1:] != field.shape:
                 raise InputError(f"'{name}' must have shape (n, {_list(field.shape)}), not {values.shape}")
             if field.dtype == "int64" and values.dtype.kind not in "iub":
                 raise InputError(f"'{name}' must be whole numbers, not {values.dtype}")
@@ -87,15 +87,19 @@ class Packing:
 
 def _array(name: str, values: Any) -> Array:
     try:
-        found = np.asarray(values)
+        found = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except ValueError:
         raise InputError(f"'{name}' must be an array of numbers [n, ...]: pad rows of unequal length") from None
-    if found.dtype.kind not in "iubf" or found.ndim == 0:
+    except (TypeError, RuntimeError) as error:  # of torch's: a sparse tensor, a list of some with a gradient
+        raise InputError(f"'{name}' must be an array of numbers [n, ...]: {first_line(error)}") from None
+    if found.dtype.kind not in "iubf":
         raise InputError(f"'{name}' must be an array of numbers [n, ...], not {found.dtype} {found.shape}")
     return found
 
 
-def _field(values: Array) -> Field:
+def _field(name: str, values: Array) -> Field:
+    if values.ndim == 0:
+        raise InputError(f"'{name}' must be an array of numbers [n, ...], not one number")
     return Field(values.shape[1:], "float32" if values.dtype.kind == "f" else "int64")
 
 

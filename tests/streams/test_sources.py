@@ -170,3 +170,19 @@ def test_a_packing_says_what_does_not_fit():
         assert says in str(error.value)
     with pytest.raises(InputError, match="at least one field"):
         Packing({})
+
+
+def test_one_sample_alone_may_have_numbers_alone_and_tensors_may_be_part_of_a_computation():
+    packing = Packing.of({"pix": X[:2], "age": X[:2, 0]})
+    rows = packing.pack({"pix": X[:2], "age": X[:2, 0]})
+    assert np.array_equal(packing.pack({"pix": X[0], "age": float(X[0, 0])}), rows[:1])
+    learnt = {"pix": X[:2].clone().requires_grad_(), "age": X[:2, 0].clone().requires_grad_()}
+    assert np.array_equal(packing.pack(learnt), rows)
+    assert Packing.of(learnt) == packing
+    for pix, age in ((X[:2], 0.5), (X[0], X[:2, 0])):
+        with pytest.raises(InputError, match="must have shape"):
+            packing.pack({"pix": pix, "age": age})
+    with pytest.raises(InputError, match="must be an array of numbers"):
+        packing.pack({"pix": X[:2].to_sparse(), "age": X[:2, 0]})
+    with pytest.raises(InputError, match="'age' must be an array of numbers"):
+        Packing.of({"pix": X[:2], "age": 0.5})
