@@ -12,7 +12,7 @@ from bcl.engine.checkpoint import Path_, about_file, load, read
 from bcl.errors import InputError
 from bcl.learners import METHODS, installed_methods, method
 from bcl.learners.base import Learner
-from bcl.nets import widen_head
+from bcl.nets import widen
 from bcl.streams import Setting
 
 
@@ -38,19 +38,14 @@ def restore(
     setting = Setting(**_part(there, "setting", Setting))
     cls = kind or _method(path, str(there.get("method")))
     net = network if isinstance(network, nn.Module) else network(setting)
-    widths = [module.out_features for module in net.modules() if isinstance(module, nn.Linear)]
-    if widths and setting.n_classes not in widths and _has_grown(path, setting.n_classes):
-        widen_head(net, widths[-1], setting.n_classes, setting.seed)
+    tensors = read(path)[0]
+    for name, layer in net.named_modules():
+        saved = tensors.get(f"net.{name}.weight" if name else "net.weight")
+        if isinstance(layer, nn.Linear) and saved is not None and layer.out_features < len(saved) == setting.n_classes:
+            widen(layer, setting.n_classes, setting.seed)
     learner = cls(net, setting, cls.Hyper.of(_part(there, "hyper", cls.Hyper)))
     load(learner, path, run=str(there.get("run", "")))
     return learner
-
-
-def _has_grown(path: Path_, columns: int) -> bool:
-    """Whether the saved network has so many outputs: a frozen backbone has its own number for ever."""
-    return any(
-        len(tensor) == columns for name, tensor in read(path)[0].items() if name.startswith("net.") and tensor.dim()
-    )
 
 
 def _part(there: Mapping[str, Any], prefix: str, kind: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from threading import RLock
@@ -16,18 +15,11 @@ from bcl.learners.alone import refuse_alone, state_before
 from bcl.learners.drift import Drift
 from bcl.learners.growing import grow
 from bcl.learners.hyper import HyperParameters
-from bcl.learners.inputs import (
-    as_labels,
-    check_labels,
-    check_new_classes,
-    check_parts,
-    check_samples,
-    check_task,
-    strangers,
-)
-from bcl.learners.limits import warn_of_limits
+from bcl.learners.inputs import check_labels, check_parts, check_samples, check_task
+from bcl.learners.limits import warn_of_limits, warn_of_loss
+from bcl.learners.open_stream import observe_open, once
 from bcl.learners.passes import Passes
-from bcl.memory import Memory, Random, ReservoirMemory
+from bcl.memory import Random, ReservoirMemory
 from bcl.nets import Standardized, reveal, widen_head
 from bcl.streams import Setting
 
@@ -86,6 +78,7 @@ class Learner(Passes):
     # Where work is recorded and replayed, see `bcl.engine.observing`: of steps, of what is repeated. No state.
     stepper: Callable[[Tensor, Tensor, int], Tensor | None] | None = None
     recorder: Callable[..., Tensor | None] | None = None
+    is_lost = False  # whether a loss was not finite, and it was said
     grid: ClassVar[Mapping[str, Sequence[object]]] = {}  # hyper-parameters and the values that tuning tries, if its own
 
     def __init__(self, net: nn.Module, setting: Setting, hyper: HyperParameters | None = None, **values: Any):
@@ -108,6 +101,11 @@ class Learner(Passes):
         self.setup()
         warn_of_limits(self)
 
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "end_task" in vars(cls):
+            cls.end_task = once(cls.end_task)  # type: ignore[method-assign]
+
     # ---- for users -------------------------------------------------------------------------------------------------
 
     def observe(self, x: Any, y: Any, t: int | None = None) -> Tensor | None:
@@ -118,9 +116,11 @@ class Learner(Passes):
         """
         with self.lock:
             if self.setting.open:
-                return self.observe_open(x, y, t)
+                return observe_open(self, x, y, t)
             t = check_task(t, self.setting)
             x, y = self.check(x, y, t)
+            if t not in self.seen:
+                self.try_out(x)
             before = state_before(self, x)
             try:
                 self.enter(t)
@@ -134,9 +134,10 @@ class Learner(Passes):
         with self.lock:
             if self.setting.open:
                 raise InputError("a stream without tasks has boundaries alone: call end_task() where one is")
-            if self.setting.scenario == "domain" and {*classes} != {*self.setting.classes[0]}:
+            setting = self.setting.with_task(classes)
+            if setting.scenario == "domain" and {*setting.classes[-1]} != {*setting.classes[0]}:
                 raise InputError("domain-incrementally every task has the same classes")
-            grow(self, self.setting.with_task([int(c) for c in classes]))
+            grow(self, setting)
             return self.setting.tasks - 1
 
     @torch.no_grad()
@@ -194,6 +195,7 @@ class Learner(Passes):
         for t in range(self.setting.tasks):
             self.begin_task(t)
 
+    @once
     def end_task(self, t: int | None = None) -> int:
         """Task t, or else the current one, has ended; returns it. In a stream without tasks: a boundary is here."""
         if t is None and self.task < 0:
@@ -216,7 +218,7 @@ class Learner(Passes):
 
     def widen(self, columns: int) -> None:
         """Let the network give so many logits, more than now."""
-        widen_head(self.net, self.setting.n_classes, columns, self.setting.seed)
+        widen_head(self.net, self.setting.n_classes, columns, self.setting.seed, self.scale(self.blank(2)))
 
     def learns_plainly(self) -> bool:
         """Whether, as long as there is one task alone, it does nothing against forgetting."""
@@ -260,55 +262,11 @@ class Learner(Passes):
         """Why the method does not learn in a scenario, and what to use instead."""
         return f"{cls.__name__} does not learn {scenario}-incrementally; use --scenario {' or '.join(cls.scenarios)}"
 
-    # ---- a stream without tasks ------------------------------------------------------------------------------------
-
-    def observe_open(self, x: Any, y: Any, t: int | None) -> Tensor | None:
-        """One mini-batch of a stream without tasks: room is made for what is new in it, then one step."""
-        if t is not None:
-            raise InputError("this stream has no tasks: observe(x, y), and end_task() where you know of a boundary")
-        x = check_samples(x, self.setting, self.visible.device, self.scales_inputs)
-        y = as_labels(y, x)
-        new = self.unmet(y)
-        check_new_classes(new)
-        self.enter(self.stretch())
-        if new:
-            self.admit(new)
-        for memory in self.reservoirs():
-            if memory.reserve(len(y)):
-                self.forget_tensors()
-        if not self.has_stored:
-            self.has_stored = all(bool(m.filled().any()) for m in self.modules() if isinstance(m, Memory))
-        self.before_batch(len(y))
-        loss = self.learn(x, y, self.task)
-        if self.drift is not None and loss is not None:
-            risen = self.drift.update(math.log(float(loss) + 0.01))
-            if risen and self.setting.tasks < self.setting.memory:  # a stretch has at least one slot
-                self.end_task()
-        return loss
-
     def learn(self, x: Tensor, y: Tensor, t: int) -> Tensor | None:
         """One step on a checked mini-batch, by way of `stepper` where there is one."""
-        return self.step(x, y, t) if self.stepper is None else self.stepper(x, y, t)
-
-    def unmet(self, y: Tensor) -> list[int]:
-        """The labels that are new to the current stretch, in their order."""
-        return strangers(y, self.setting.classes[self.task] if self.task >= 0 else ())
-
-    def stretch(self) -> int:
-        """The stretch between boundaries that a batch is of: the current one, or a new one after a boundary."""
-        if self.task < 0 and self.seen:
-            grow(self, self.setting.with_task())
-        return self.setting.tasks - 1
-
-    def admit(self, classes: list[int]) -> None:
-        """Make room for classes that are new to the current stretch."""
-        setting = self.setting.with_classes(self.task, classes)
-        if setting.n_classes > self.setting.n_classes:
-            grow(self, setting)
-        self.setting = setting
-        self.own_classes[self.task, classes] = True
-        self.revealed(reveal(self.visible, setting, self.task))
-        self.new_classes(self.task)
+        loss = self.step(x, y, t) if self.stepper is None else self.stepper(x, y, t)
+        warn_of_loss(self, loss)
+        return loss
 
     def reservoirs(self) -> list[ReservoirMemory]:
         """Memories that are allocated as they are needed."""

@@ -42,12 +42,14 @@ class Frozen(Learner):
     def feature_size(self) -> int:
         """d, as the network shows it for a sample of zeros."""
         self.net.eval()
-        weight = next(self.net.parameters())
-        zeros = torch.zeros(1, *self.setting.shape, dtype=getattr(torch, self.setting.dtype), device=weight.device)
-        return self.features(zeros).shape[1]
+        return self.features(self.blank(1)).shape[1]
+
+    @torch.no_grad()
+    def try_out(self, x: Tensor) -> None:
+        self.features(x)  # its logits are not asked for
 
     def widen(self, columns: int) -> None:
-        """Its logits are not asked for: a head grows as others do, a backbone without one stays as it is."""
+        """A head grows as others do, a backbone without one stays as it is."""
         if has_head(self.net, self.setting.n_classes) and self.feature_size() != self.setting.n_classes:
             super().widen(columns)
 

@@ -17,6 +17,7 @@ from bcl.nets import (
     by_running_statistics,
     classes_of_tasks,
     couples_samples,
+    evaluating,
     groups_samples,
     precision_of,
     visible_at_start,
@@ -125,6 +126,17 @@ class Passes(nn.Module):
         if out.shape != wanted:
             raise InputError(f"{type(net).__name__} gives {tuple(out.shape)} for {len(x)} samples, not {wanted} logits")
         return out
+
+    @torch.no_grad()
+    def try_out(self, x: Tensor) -> None:
+        """Let the network answer once: what it cannot take shows before anything has changed."""
+        with evaluating(self.net.modules()):
+            self.raw_logits(x)
+
+    def blank(self, n: int) -> Tensor:
+        """n samples of zeros, on the network's device."""
+        device = next((weight.device for weight in self.net.parameters()), self.visible.device)
+        return torch.zeros(n, *self.setting.shape, dtype=getattr(torch, self.setting.dtype), device=device)
 
     def scale(self, *batches: Tensor) -> Tensor:
         """Batches as one, as the network sees them. Scaled samples stay as they are, so that a learner which gives

@@ -287,12 +287,7 @@ def mean_loss(logits: Tensor, y: Tensor, replay: Samples, weight: Tensor | None)
     return (1 / (len(y) + m)) * (len(y) * cross_entropy(current, y) + m * cross_entropy(again, replay.y))
 
 
-@torch.no_grad()
 def check_width(learner: Learner) -> None:
     """Raise where the network gives another number of logits than there are classes. For a learner whose steps ask for
     no logits, when a task begins."""
-    was_training = learner.net.training
-    learner.net.eval()
-    x = torch.zeros(1, *learner.setting.shape, dtype=getattr(torch, learner.setting.dtype))
-    learner.raw_logits(x.to(learner.visible.device))
-    learner.net.train(was_training)
+    learner.try_out(learner.blank(1))

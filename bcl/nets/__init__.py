@@ -2,7 +2,7 @@
 
 from bcl.nets.build import NETS, build
 from bcl.nets.experts import Experts, stages_of
-from bcl.nets.growing import corner, has_head, widen_head
+from bcl.nets.growing import corner, has_head, widen, widen_head
 from bcl.nets.head import classes_of_tasks, reveal, visible_at_start
 from bcl.nets.mlp import MLP
 from bcl.nets.modules import (
@@ -10,6 +10,7 @@ from bcl.nets.modules import (
     FrozenCopy,
     by_running_statistics,
     couples_samples,
+    evaluating,
     groups_samples,
     peer_of,
     precision_of,
@@ -35,6 +36,7 @@ __all__ = [
     "classes_of_tasks",
     "corner",
     "couples_samples",
+    "evaluating",
     "groups_samples",
     "has_head",
     "peer_of",
@@ -45,5 +47,6 @@ __all__ = [
     "stages_of",
     "visible_at_start",
     "why_not_alone",
+    "widen",
     "widen_head",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -88,16 +88,21 @@ def precision_of(net: nn.Module) -> torch.dtype:
 
 
 @contextmanager
-def by_running_statistics(net: nn.Module) -> Iterator[None]:
-    """Within, batch norm normalises by its running statistics, and they stay as they are."""
-    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
-    for norm in norms:
-        norm.eval()
+def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Within, these modules are in evaluation mode; then each is as it was."""
+    training = [module for module in modules if module.training]
+    for module in training:
+        module.training = False
     try:
         yield
     finally:
-        for norm in norms:
-            norm.train()
+        for module in training:
+            module.training = True
+
+
+def by_running_statistics(net: nn.Module) -> AbstractContextManager[None]:
+    """Within, batch norm normalises by its running statistics, and they stay as they are."""
+    return evaluating(module for module in net.modules() if isinstance(module, _BatchNorm))
 
 
 def couples_samples(net: nn.Module) -> bool:

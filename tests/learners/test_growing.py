@@ -11,6 +11,7 @@ import bcl
 from bcl import Setting
 from bcl.errors import InputError
 from bcl.learners import METHODS, method
+from bcl.learners.open_stream import admit
 from bcl.memory import Random, ReservoirMemory
 from bcl.nets import widen_head
 
@@ -37,7 +38,7 @@ def test_a_new_class_leaves_the_answers_of_the_old_ones_as_they_are(name):
         if n == 1:
             learner.end_task()
     before, net, memory = learner.predict(x), learner.net, state(learner)
-    learner.admit([17])
+    admit(learner, [17])
     after = learner.predict(x)
     assert learner.net is net
     assert (before.shape[1], after.shape[1], learner.setting.n_classes) == (8, 32, 32)
@@ -57,7 +58,7 @@ def test_classes_that_were_foreseen_and_classes_that_were_not_are_learnt_alike(n
     """From the same weights of the head's new rows."""
     late = empty_learner(name)
     net = deepcopy(late.net)
-    widen_head(net, 8, 32, seed=3)
+    widen_head(net, 8, 32, 3, torch.zeros(2, 5))
     early = method(name)(net, Setting.stream(32, (5,), memory=12, seed=3))
     for n, classes in enumerate(([0, 1], [0, 1], [1, 20], [20, 2])):
         for learner in (late, early):
@@ -106,7 +107,7 @@ def test_new_rows_of_a_head_depend_on_seed_and_width_alone():
     other.observe(*batch([0, 1]))
     torch.rand(3)  # no global generator takes part
     for learner in (one, other):
-        learner.admit([9])
+        admit(learner, [9])
     assert torch.equal(one.net.fc.weight[8:], other.net.fc.weight[8:])
     assert one.net.fc.weight[8:].std() > 0
 

@@ -133,7 +133,9 @@ def test_current_and_replayed_images_are_seen_in_views_of_their_own():
     seen = {}
     for augment in ("none", "crop", "crop+colour"):
         learner, seen[augment] = images(augment), []
-        learner.net.register_forward_pre_hook(lambda _, given, log=seen[augment]: log.append(given[0].clone()))
+        learner.net.register_forward_pre_hook(
+            lambda net, given, log=seen[augment]: log.append(given[0].clone()) if net.training else None
+        )
         x = torch.arange(4 * 768).remainder(251).view(4, 3, 16, 16).to(torch.uint8)
         learner.observe(x, torch.tensor([0, 1, 0, 1]), 0)
         learner.observe(x, torch.tensor([0, 1, 0, 1]), 0)
