@@ -160,7 +160,8 @@ def _saved_setting(here: Setting, there: Mapping[str, Any]) -> Setting:
 def _larger(here: Setting, saved: Setting) -> Setting | None:
     """The setting that a learner has to have to take a saved state, if that is another, or may have grown."""
     if here.open:
-        return saved if saved.extends(here) else here if here.extends(saved) else None
+        larger = replace(saved, columns=max(saved.columns, here.columns))
+        return larger if larger.extends(here) else here if here.extends(saved) else None
     return here if saved != here and here.extends(saved) else None
 
 

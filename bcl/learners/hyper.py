@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
+import numpy as np
+
 from bcl.errors import InputError, unknown
 
 H = TypeVar("H", bound="HyperParameters")
@@ -74,6 +76,7 @@ class HyperParameters:
 
 def _parse(field: dataclasses.Field[Any], value: Any) -> Any:
     kind: Any = type(field.default)
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str) and kind is not str:
         text = value.strip().lower()
         try:

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from bcl.errors import InputError, first_line
-from bcl.streams import Setting
+from bcl.streams import MOST_CLASSES, Setting
 
 FAR = 50.0  # networks are initialised for inputs of about 1
-MOST_CLASSES = 2**16  # a label is a column of the logits: a number beyond is more likely another kind of label
 
 
 def check_task(t: Any, setting: Setting) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +17,18 @@ def is_whole(value: Any) -> bool:
     (True, False, False)
     """
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's, or a tensor's only one, as Python's; a row of them as a tuple; anything else as it is.
+
+    >>> import numpy as np
+    >>> plain(np.int64(3)), plain(np.arange(2)), plain("67")
+    (3, (0, 1), '67')
+    """
+    if callable(getattr(value, "item", None)) and not getattr(value, "shape", ()):
+        return value.item()
+    return tuple(map(plain, value)) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def check_seed(seed: Any) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from bcl.errors import InputError, unknown
-from bcl.streams.kinds import check_kinds
+from bcl.streams.kinds import check_kinds, is_whole, plain, shown
 
 SCENARIOS = ("task", "domain", "class")
 DTYPES = ("float32", "uint8", "int64")
 BOUNDARIES = ("given", "none", "drift")
+MOST_CLASSES = 2**16  # a class is a column of the logits: a number beyond is more likely another kind of label
 FIRST_COLUMNS = 8  # of a stream that says nothing of its classes
 
 
@@ -36,6 +37,8 @@ class Setting:
     mask_unseen: bool = True  # class-incremental: classes that have not come yet take no part in loss and answer
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         check_kinds(self)
         if self.boundaries not in BOUNDARIES:
             raise unknown("kind of boundaries", self.boundaries, BOUNDARIES)
@@ -57,6 +60,8 @@ class Setting:
             raise InputError("mask_unseen=false: all classes from the start, is for class-incremental streams of tasks")
         if self.n_classes < 1:
             raise InputError("a stream needs at least one column of logits")
+        if self.n_classes > MOST_CLASSES:
+            raise InputError(f"classes are numbered from 0 to {MOST_CLASSES - 1}, and {self.n_classes} are too many")
 
     @property
     def tasks(self) -> int:
@@ -79,7 +84,7 @@ class Setting:
 
     def with_task(self, classes: Sequence[int] = ()) -> Setting:
         """One task more."""
-        return self._with_rows((*self.classes, tuple(classes)))
+        return self._with_rows((*self.classes, _row(classes)))
 
     def with_classes(self, t: int, classes: Sequence[int]) -> Setting:
         """Further classes of task t."""
@@ -112,8 +117,9 @@ class Setting:
         mask_unseen: bool = True,
     ) -> Setting:
         """Tasks that bring new classes each."""
-        rows = tuple(tuple(int(c) for c in row) for row in classes)
-        return cls(scenario, rows, _shape(shape), dtype=dtype, memory=memory, seed=seed, mask_unseen=mask_unseen)
+        return cls(
+            scenario, plain(classes), _shape(shape), dtype=dtype, memory=memory, seed=seed, mask_unseen=mask_unseen
+        )
 
     @classmethod
     def domain(
@@ -127,6 +133,9 @@ class Setting:
         seed: int = 0,
     ) -> Setting:
         """Tasks that share one set of classes and differ in their inputs."""
+        for name, value in {"tasks": tasks, "classes": classes}.items():
+            if not is_whole(value):
+                raise InputError(f"{name} must be a whole number, not {shown(value)}")
         rows = (tuple(range(classes)),) * tasks
         return cls("domain", rows, _shape(shape), dtype=dtype, memory=memory, seed=seed)
 
@@ -156,4 +165,13 @@ class Setting:
 
 def _shape(given: int | Sequence[int]) -> tuple[int, ...]:
     """Of a vector, its length will do."""
-    return (given,) if isinstance(given, int) else tuple(given)
+    size = plain(given)
+    return size if isinstance(size, tuple) else (size,)
+
+
+def _row(classes: Sequence[int]) -> tuple[int, ...]:
+    """The classes of a task."""
+    row = plain(classes)
+    if not isinstance(row, tuple) or not all(map(is_whole, row)):
+        raise InputError(f"the classes of a task are a row of whole numbers, such as [0, 1], not {shown(classes)}")
+    return row

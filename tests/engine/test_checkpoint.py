@@ -190,3 +190,16 @@ def test_a_name_that_no_file_can_have(name: str) -> None:
         bcl.save(learner(), name)
     with pytest.raises(MissingDataError):
         bcl.load(learner(), name)
+
+
+def test_a_file_of_a_stream_is_loaded_where_there_are_more_columns(tmp_path: Path) -> None:
+    """With the classes of the one and the columns of the other."""
+    x, y = torch.randn(60, 6), torch.arange(60) % 3
+    learner = bcl.ER(torch.nn.Linear(6, 8), bcl.Setting.stream(0, 6))
+    learner.observe(x, y)
+    bcl.save(learner, tmp_path / "one")
+    again = bcl.ER(torch.nn.Linear(6, 16), bcl.Setting.stream(16, 6))
+    bcl.load(again, tmp_path / "one")
+    assert (again.setting.classes, again.setting.n_classes) == (((0, 1, 2),), 16)
+    torch.testing.assert_close(again.predict(x)[:, :8], learner.predict(x))
+    again.observe(x, y + 10)

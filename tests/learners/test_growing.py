@@ -279,3 +279,13 @@ def test_a_network_of_another_shape_is_refused_and_nothing_has_changed(tmp_path)
     with pytest.raises(InputError, match=r"net\.f"):
         bcl.load(here, tmp_path / "learner")
     assert same_state(state(here), before)
+
+
+@pytest.mark.parametrize("classes", [[1.5], [10**9], 5, "67", [[1]], None])
+def test_a_task_of_something_else_than_classes_is_refused(classes):
+    learner = bcl.ER(nn.Linear(5, 8), Setting.split([[0, 1], [2, 3]], (5,)))
+    before = state(learner)
+    with pytest.raises(InputError, match="class"):
+        learner.add_task(classes)
+    assert learner.setting.tasks == 2
+    assert same_state(state(learner), before)

@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 
+import numpy as np
 import pytest
 from tiny import tiny_learner
 
@@ -74,6 +75,10 @@ def test_choices_are_listed(field):
         ("inner_lr", "3e-2", 0.03),
         ("inner_lr", "1", 1.0),
         ("inner_lr", 1, 1.0),
+        ("inner_lr", np.float64(0.5), 0.5),
+        ("inner_lr", np.int64(1), 1.0),
+        ("inner_steps", np.int32(4), 4),
+        ("redraw", np.True_, True),
         ("inner_steps", " 4 ", 4),
         ("carry_gradients", "true", True),
         ("carry_gradients", "False", False),

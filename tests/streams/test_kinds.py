@@ -70,3 +70,28 @@ def test_tasks_are_one_or_as_many_as_samples() -> None:
     assert len(from_samples([(x, y, [0, 0, 0])], [(x, y, 0)]).stream(0)) == 1
     with pytest.raises(InputError, match=r"3 samples are of one task, or of a task each, not of tasks \(2,\)"):
         from_samples([(x, y, [0, 0])], [(x, y, 0)])
+
+
+def test_numbers_of_numpys_work_wherever_a_number_does() -> None:
+    one = bcl.Setting.stream(3, np.int64(5), memory=np.int64(50), seed=np.int64(5))  # type: ignore[arg-type]
+    assert one == bcl.Setting.stream(3, 5, memory=50, seed=5)
+    assert {type(value) for value in (one.memory, one.seed, *one.shape)} == {int}
+    rows = bcl.Setting.split(np.array([[0, 1], [2, 3]]), torch.Size([6]))  # type: ignore[arg-type]
+    assert rows == bcl.Setting.split([[0, 1], [2, 3]], 6)
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2], [[0.7, 1.2]], "67", [["a"]], 5, None, [[0, 10**9]], [[True]]])
+def test_tasks_of_something_else_than_classes_are_refused(classes: Any) -> None:
+    with pytest.raises(InputError, match="class"):
+        bcl.Setting.split(classes, 6)
+
+
+@pytest.mark.parametrize("shape", [5.5, "67", None, [2.5], 0])
+def test_samples_without_a_shape_are_refused(shape: Any) -> None:
+    with pytest.raises(InputError, match="shape"):
+        bcl.Setting.stream(3, shape)
+
+
+def test_more_columns_than_anyone_has_classes_are_refused() -> None:
+    with pytest.raises(InputError, match="65535"):
+        bcl.Setting.stream(10**9, 6)
