@@ -18,15 +18,28 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
+from torch import Tensor
 
 import bcl
-from bcl.errors import InputError, StorageError
+from bcl.errors import InputError, StorageError, UserError
+
+
+def number(name: str, default: int, kind: type = int) -> Any:
+    text = os.environ.get(name, str(default))
+    try:
+        if 0 < (value := kind(text)) < float("inf"):
+            return value
+    except ValueError:
+        pass
+    raise SystemExit(f"{name} is a {'whole ' if kind is int else ''}number above 0, not {text!r}")
+
 
 FILE = Path(os.environ.get("LEARNER", "learner.safetensors"))
-SAVE_EVERY = float(os.environ.get("SAVE_EVERY", "60"))  # seconds
-FEATURES, CLASSES = int(os.environ.get("FEATURES", "64")), int(os.environ.get("CLASSES", "10"))
+SAVE_EVERY = number("SAVE_EVERY", 60, float)  # seconds
+FEATURES, CLASSES = number("FEATURES", 64), number("CLASSES", 10)
 
 
 class Question(BaseModel):
@@ -51,9 +64,21 @@ class Service:
 
     def learn(self, x: list[list[float]], y: list[int]) -> int:
         with self.learner.lock:  # the count belongs to what was learnt: no save comes between the two
-            self.learner.observe(x, y, 0)
+            before = {name: tensor.clone() for name, tensor in self.learner.state_dict().items()}
+            try:
+                self.learner.observe(x, y, 0)
+                self.answer(x)
+            except InputError:
+                self.learner.load_state_dict(before)
+                raise
             self.samples += len(y)
             return self.samples
+
+    def answer(self, x: list[list[float]]) -> Tensor:
+        p = self.learner.predict(x).softmax(1)
+        if not p.isfinite().all():
+            raise InputError("these samples are too large: what the network answers to them is not finite")
+        return p
 
     def save(self) -> None:
         with self.learner.lock:
@@ -71,7 +96,7 @@ class Service:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    app.state.service = service = Service()
+    service: Service = app.state.service
     saver = threading.Thread(target=service.keep_saving, daemon=True)
     saver.start()
     yield
@@ -81,11 +106,21 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
+try:
+    app.state.service = Service()
+except UserError as error:  # a file of another learner, or a damaged one
+    raise SystemExit(str(error)) from None
 
 
 @app.exception_handler(InputError)
 def refuse(_: Request, error: InputError) -> JSONResponse:
     return JSONResponse({"error": str(error)}, 422)
+
+
+@app.exception_handler(RequestValidationError)
+def misread(request: Request, error: RequestValidationError) -> JSONResponse:
+    first = error.errors()[0]
+    return refuse(request, InputError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}"))
 
 
 @app.post("/learn")
@@ -97,7 +132,7 @@ def learn(lesson: Lesson) -> dict[str, int]:
 def predict(question: Question) -> dict[str, Any]:
     if not app.state.service.samples:
         raise HTTPException(409, "nothing has been learnt yet")
-    p = app.state.service.learner.predict(question.x).softmax(1)
+    p = app.state.service.answer(question.x)
     return {"y": p.argmax(1).tolist(), "p": p.tolist()}
 
 

@@ -64,6 +64,42 @@ def answers(url: str, samples: list[list[float]]) -> list[list[float]]:
     return reply.json()["p"]
 
 
+NOT_LEARNT = [
+    *('{"x": NaN, "y": [0]}', '{"x": [[1, 2]], "y": [NaN]}', '{"x": [[1, 2]]}', '{"x": [[1, 2]], "y": [0], "z": 1}'),
+    *("[", '{"x": [[NaN, 2]], "y": [0]}', '{"x": [[1], [1, 2]], "y": [0, 1]}', '{"x": [[1, 2]], "y": [1e30]}', "{}"),
+    *('{"x": [[1e30, -1e30], [1e30, -1e30]], "y": [0, 1]}', '{"x": [], "y": []}', '{"x": [[1, 2]], "y": []}'),
+]
+
+
+def test_what_cannot_be_learnt_is_told_in_one_line_and_changes_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FEATURES", "2")
+    file = tmp_path / "learner.safetensors"
+    with serving(file, save_every=0.1) as (server, url):
+        HTTP.post(f"{url}/learn", json={"x": [[0.1, 0.2], [0.3, 0.1]], "y": [0, 1]})
+        before = answers(url, [[0.1, 0.2]])
+        for body in NOT_LEARNT * 2:
+            reply = HTTP.post(f"{url}/learn", content=body, headers={"content-type": "application/json"})
+            assert (reply.status_code, [*reply.json()]) == (422, ["error"]), body
+            assert "\n" not in reply.json()["error"]
+        assert answers(url, [[0.1, 0.2]]) == before
+        wait_for(lambda: HTTP.get(url).json() == {"samples": 2, "saved": 2}, server)
+    with serving(file, save_every=60) as (_, url):
+        assert answers(url, [[0.1, 0.2]]) == before
+    words = [sys.executable, "-m", "uvicorn", "--app-dir", str(ROOT / "examples"), "service:app", "--port", "0"]
+    (tmp_path / "damaged").write_bytes(file.read_bytes()[:-8])
+    starts = {
+        "FEATURES": ("abc", "FEATURES is a whole number"),
+        "CLASSES": ("7", "was saved from another learner"),
+        "LEARNER": (str(tmp_path / "damaged"), "is damaged"),
+    }
+    for name, (value, said) in starts.items():
+        env = {**os.environ, "LEARNER": str(file), "PYTHONPATH": str(ROOT), name: value}
+        ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert ended.returncode
+        assert said in ended.stderr
+        assert len(ended.stderr.strip().splitlines()) == 1, ended.stderr
+
+
 def test_it_learns_under_load_is_killed_and_goes_on(tmp_path: Path) -> None:
     file, problems, reads = tmp_path / "learner.safetensors", list[str](), [0]
     stop = threading.Event()
