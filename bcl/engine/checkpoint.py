@@ -60,13 +60,23 @@ def save(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None,
 
 def save_later(module: nn.Module, path: Path_, about: Mapping[str, Any] | None = None, run: str = "") -> Write:
     """Copy now what `save` would write; what is returned writes it, whatever has become of the module by then."""
+    if not isinstance(module, nn.Module):
+        raise InputError(f"save(learner, path) takes a learner or a network first, not {type(module).__name__}")
     with _held(module):
-        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
+        state = module.state_dict()
+        for name, tensor in state.items():
+            if not isinstance(tensor, Tensor):
+                raise InputError(f"'{name}' is {type(tensor).__name__}, and a file holds tensors: let it be one")
+        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.items()}
     return partial(_write, path, tensors, _texts(module, about, run))
 
 
 def _texts(module: nn.Module, about: Mapping[str, Any] | None, run: str) -> dict[str, str]:
-    return {"about": json.dumps(about or {}), "kind": json.dumps({**kind(module), "run": run, "bcl": bcl.__version__})}
+    try:
+        told = json.dumps(about or {}, default=methodcaller("item"))  # of numbers of NumPy's
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"what is saved beside a learner must be JSON: {first_line(error)}") from None
+    return {"about": told, "kind": json.dumps({**kind(module), "run": run, "bcl": bcl.__version__})}
 
 
 def _write(path: Path_, tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> None:

@@ -34,6 +34,8 @@ def restore(
     >>> torch.equal(again.predict([[1.0, 2.0]]), learner.predict([[1.0, 2.0]]))
     True
     """
+    if not isinstance(network, nn.Module) and not callable(network):
+        raise InputError(f"restore(path, network) takes a module, or a function that makes it, not {network!r}")
     there = about_file(path)
     setting = Setting(**_part(there, "setting", Setting))
     cls = kind or _method(path, str(there.get("method")))

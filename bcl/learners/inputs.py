@@ -80,15 +80,16 @@ def check_labels(labels: Any, x: Tensor, t: int, known: Sequence[int]) -> Tensor
 
 def as_labels(labels: Any, x: Tensor) -> Tensor:
     """As many integers as there are samples."""
+    if labels is None:
+        raise InputError("labels are missing: observe(x, y)")
     y = as_tensor("labels", labels, x.device)
-    if y.is_floating_point() or y.dtype == torch.bool:
-        raise InputError(f"labels must be integers, not {y.dtype}")
-    y = y if y.dtype == torch.int64 else y.long()
     if y.dim() == 0 and len(x) == 1:
         y = y[None]
     if y.shape != x.shape[:1]:
         raise InputError(f"{len(x)} samples need as many labels, not labels of shape {tuple(y.shape)}")
-    return y
+    if y.is_floating_point() or y.dtype == torch.bool:
+        raise InputError(f"labels must be integers below 2^63, not {y.dtype}")
+    return y if y.dtype == torch.int64 else y.long()
 
 
 def strangers(y: Tensor, known: Sequence[int]) -> list[int]:

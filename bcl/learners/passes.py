@@ -258,7 +258,7 @@ class Passes(nn.Module):
         return self._alone
 
     def precision(self) -> torch.dtype:
-        """What the network computes in, and takes its samples in: float32, unless its weights are of half precision."""
+        """What the network computes in, and takes its samples in: the type of its weights."""
         if self._precision is None:
             self._precision = precision_of(self.net)
         return self._precision

@@ -15,7 +15,7 @@ from bcl.learners.optimizer import optimizer_of
 from bcl.learners.replay import Common, Replaying, check_width, draw_or_repeat, keep
 from bcl.nets import projection_head
 from bcl.ops.contrastive import supervised_contrastive_loss
-from bcl.ops.losses import Loss, full_precision
+from bcl.ops.losses import Loss
 
 
 @hypers
@@ -83,7 +83,7 @@ class SCR(NearestMean, Replaying):
 
     def project(self, x: Tensor) -> Tensor:
         features: Tensor = self.net.features(self.scale(x))  # type: ignore[operator]
-        return normalize(self.head(full_precision(features.flatten(1))))
+        return normalize(self.head(features.flatten(1).float()))
 
     def begin_task(self, t: int) -> None:
         super().begin_task(t)

@@ -55,6 +55,8 @@ class Encoder:
         input_range: tuple[float, float] = (0.0, 1.0),
         batch_size: int = 256,
     ):
+        if not isinstance(net, nn.Module):
+            raise InputError(f"an encoder takes a network, an nn.Module that is made, not {net!r}")
         self.net, self.prepare, self.read = net, prepare, read
         self.input_range, self.batch_size = input_range, batch_size
 

@@ -75,8 +75,9 @@ class Experts(nn.Module):
             self.adapt = nn.Linear(wide, wide)
 
     def features(self, stages: list[Tensor]) -> list[Tensor]:
-        """A vector of each expert."""
-        vectors = [align(stage) for align, stage in zip(self.align, stages, strict=True)]
+        """A vector of each expert, in the precision of the experts, which need not be the network's."""
+        own = [stage.to(self.adapt.weight.dtype) for stage in stages]
+        vectors = [align(stage) for align, stage in zip(self.align, own, strict=True)]
         return [vector.mean((2, 3)) if vector.dim() == 4 else vector for vector in vectors]
 
 

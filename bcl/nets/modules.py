@@ -82,9 +82,9 @@ def peer_of(net: nn.Module, seed: int) -> nn.Module:
 
 
 def precision_of(net: nn.Module) -> torch.dtype:
-    """The type of a network's weights, which its inputs must have: float32, unless it is a half-precision one."""
+    """The type of a network's weights, which its inputs must have."""
     found = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
-    return found if found in (torch.bfloat16, torch.float16) else torch.float32
+    return found if found in (torch.bfloat16, torch.float16, torch.float64) else torch.float32
 
 
 @contextmanager

@@ -42,14 +42,22 @@ class Trial:
 
     def learnt(self, learner: Learner) -> Learner:
         for x, y, t in self.batches:
-            learner.observe(x, y, t)
+            loss = learner.observe(x, y, t)
             _hold(learner.task == t, "its begin_task does not call super().begin_task(t)")
+            _hold(loss is None or not loss.requires_grad, "its step returns a loss that is not detached")
         return learner
 
     def tasks(self) -> Iterator[tuple[int, list[tuple[Tensor, Tensor]]]]:
         """The stretches of one task, as tensors."""
         for t, batches in groupby(self.batches, key=lambda batch: batch[2]):
             yield t, [(torch.as_tensor(x), torch.as_tensor(y)) for x, y, _ in batches]
+
+
+def end(learner: Learner) -> None:
+    """The current task has ended."""
+    t = learner.task
+    _hold(learner.end_task(t) == t, "its end_task does not return the task; return what super().end_task(t) gives")
+    _hold(learner.task == -1, "its end_task does not call super().end_task(t)")
 
 
 def trial(learner: type[Learner], scenario: str) -> Trial:
@@ -130,7 +138,7 @@ def keeps_its_budget(trial: Trial) -> None:
     for x, y, t in trial.batches:
         learner.observe(x, y, t)
         _hold(stored(learner) <= budget, f"it stores {stored(learner)} samples, and the budget is {budget}")
-    learner.end_task(learner.task)
+    end(learner)
     _hold(stored(learner) <= budget, f"after a task it stores {stored(learner)} samples; the budget is {budget}")
 
 
@@ -157,7 +165,7 @@ def does_not_synchronise(trial: Trial) -> None:
         with blind(), NoSynchronisation():
             for x, y in others:
                 learner.step(x, y, t)
-        learner.end_task(t)
+        end(learner)
 
 
 def repeats_its_operations(trial: Trial) -> None:
@@ -171,7 +179,7 @@ def repeats_its_operations(trial: Trial) -> None:
                 learner.step(x, y, t)
             runs.append(recorder.seen)
             _hold(runs[0] == runs[-1] != [], f"step {len(runs)} of task {t} runs other operations than step 1")
-        learner.end_task(t)
+        end(learner)
 
 
 def refuses_bad_input(trial: Trial) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -203,3 +204,26 @@ def test_a_file_of_a_stream_is_loaded_where_there_are_more_columns(tmp_path: Pat
     assert (again.setting.classes, again.setting.n_classes) == (((0, 1, 2),), 16)
     torch.testing.assert_close(again.predict(x)[:, :8], learner.predict(x))
     again.observe(x, y + 10)
+
+
+class Remembers(torch.nn.Linear):
+    """Its further state is no tensor."""
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"steps": 3}
+
+
+def test_what_cannot_be_saved_or_restored_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    for save, said in (
+        (lambda: bcl.save(None, path), "takes a learner or a network first, not NoneType"),
+        (lambda: bcl.save(learner(), path, {"a": {1, 2}}), "must be JSON"),
+        (lambda: bcl.save(Remembers(2, 2), path), "'_extra_state' is dict"),
+    ):
+        with pytest.raises(InputError, match=said):
+            save()
+    assert not path.exists()
+    bcl.save(learner(), path, {"a": np.int64(3)})
+    assert read(path)[1] == {"a": 3}
+    with pytest.raises(InputError, match="a function that makes it, not None"):
+        bcl.restore(path, None)

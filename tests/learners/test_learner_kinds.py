@@ -114,3 +114,15 @@ def test_half_precision_learns_and_its_losses_are_float32(name):
     assert bcl.is_finite(learner)
     assert {weight.dtype for weight in learner.net.parameters()} == {torch.bfloat16}
     assert learner.predict(*stream.test(0)[:1], 0).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_double_precision_learns(name):
+    stream = bcl.benchmark("split-digits").stream(seed=0, scenario="class", tasks=2, samples=40)
+    learner = bcl.method(name)(bcl.build("mlp", stream.setting).double(), stream.setting)
+    for t in range(2):
+        for batch in stream.batches(t):
+            learner.observe(*batch)
+    assert bcl.is_finite(learner)
+    assert {weight.dtype for weight in learner.net.parameters()} == {torch.float64}
+    assert learner.predict(*stream.test(0)[:1], 0).isfinite().all()

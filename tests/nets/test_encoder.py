@@ -186,3 +186,8 @@ def test_a_damaged_file_of_features_is_replaced(module, tmp_path):
 def test_names_that_are_no_encoders(module, name, says):
     with pytest.raises(UserError, match=says):
         find_encoder(name)
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(InputError, match="an encoder takes a network"):
+        bcl.Encoder("abc")

@@ -66,6 +66,14 @@ def changes(self, x, y, t):
     ER.step(self, x + 1 if self.steps % 2 else x, y, t)
 
 
+def keeps_its_graph(self, x, y, t):
+    return ER.step(self, x, y, t).clone().requires_grad_()
+
+
+def forgets_the_task(self, t=None):
+    ER.end_task(self, t)
+
+
 def takes_anything(self, x, y, t):
     return torch.zeros(2, *self.setting.shape, dtype=torch.uint8), torch.tensor([self.setting.classes[0][0]] * 2)
 
@@ -74,6 +82,9 @@ BROKEN = [
     (contract.learns, {"step": stands_still}, "no weight has changed"),
     (contract.learns, {"step": diverges}, "not finite"),
     (contract.learns, {"begin_task": lambda self, t: None}, r"does not call super\(\)\.begin_task"),
+    (contract.learns, {"step": keeps_its_graph}, "a loss that is not detached"),
+    (contract.keeps_its_budget, {"end_task": lambda self, t=None: t}, r"does not call super\(\)\.end_task"),
+    (contract.keeps_its_budget, {"end_task": forgets_the_task}, "does not return the task"),
     (contract.is_deterministic, {"step": draws_from_torch}, "two runs with the same seed differ in"),
     (contract.leaves_random_state_alone, {"step": draws_from_torch}, "generator of torch"),
     (contract.leaves_random_state_alone, {"step": draws_from_python}, "generator of random"),
