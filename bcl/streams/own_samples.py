@@ -108,12 +108,21 @@ def from_loader(
 def _from(
     train: Iterable[Any], test: Iterable[Any], tasks: Tasks | None, read: _Reader, settings: Mapping[str, Any]
 ) -> OwnBenchmark:
+    for classes in tasks or ():
+        if isinstance(classes, str) or not isinstance(classes, Iterable) or not [*classes]:
+            raise InputError(f"tasks are lists of their classes, such as [[0, 1], [2, 3]], not {classes!r}")
     task_of = {_plain(c): t for t, classes in enumerate(tasks or ()) for c in classes}
     if len(task_of) != sum(len(classes) for classes in tasks or ()):
         raise InputError("a class is in two tasks; use from_samples, which takes the task of every sample")
     kind = {"dtype": read.x.dtype} if isinstance(read.x, Packing) and read.x.dtype == "int64" else {}
-    found = (_assigned(map(read, part), task_of if tasks is not None else None) for part in (train, test))
-    return from_samples(*found, **{**kind, **settings})
+    missing = dict.fromkeys(task_of)
+    found = (_assigned(map(read, part), task_of if tasks is not None else None, missing) for part in (train, test))
+    home = from_samples(*found, **{**kind, **settings})
+    if missing:
+        raise InputError(
+            f"no sample is of class {next(iter(missing))!r}, which task {task_of[next(iter(missing))] + 1} has"
+        )
+    return home
 
 
 class _Reader:
@@ -163,8 +172,9 @@ def _pixels(x: Any) -> Any:
     return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
 
-def _assigned(triples: Triples, task_of: Mapping[Hashable, int] | None) -> Triples:
-    """With the task of every sample: the one it has; else by its class, without those of no task; else the first."""
+def _assigned(triples: Triples, task_of: Mapping[Hashable, int] | None, missing: dict[Hashable, None]) -> Triples:
+    """With the task of every sample: the one it has; else by its class, without those of no task; else the first. The
+    classes that come are not `missing` any more."""
     for x, y, t in triples:
         if task_of is None:
             yield x, y, 0 if t is None else t
@@ -172,9 +182,12 @@ def _assigned(triples: Triples, task_of: Mapping[Hashable, int] | None) -> Tripl
         labels = np.asarray(y)
         if labels.ndim == 0:
             if _plain(y) in task_of:
+                missing.pop(_plain(y), None)
                 yield x, y, task_of[_plain(y)]
             continue
         known = np.array([_plain(label) in task_of for label in labels], dtype=bool)
+        for label in np.unique(labels[known]) if missing else ():
+            missing.pop(_plain(label), None)
         if known.any():
             yield np.asarray(x)[known], labels[known], [task_of[_plain(label)] for label in labels[known]]
 
@@ -205,6 +218,10 @@ def _gather(split: str, triples: Triples, dtype: str | None) -> tuple[Array, Arr
         if t.shape not in ((), y.shape):
             raise InputError(f"{split}: {len(y)} samples are of one task, or of a task each, not of tasks {t.shape}")
         xs.append(_numbers(split, x, dtype))
+        if xs[-1].dtype != xs[0].dtype:
+            raise InputError(
+                f"{split}: some samples are bytes, from 0 to 255, and some are other numbers: give all of one kind"
+            )
         ys.append(y if y.dtype.kind == "U" else y.astype(np.int64))
         ts.append(np.broadcast_to(t, y.shape))
     if not xs:

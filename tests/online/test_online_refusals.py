@@ -117,7 +117,7 @@ def test_a_batch_of_other_samples_changes_nothing(kind):
 def test_labels_that_a_network_cannot_learn_are_not_among_the_classes():
     model = OnlineClassifier(nn.Sequential(nn.Linear(6, 3), nn.Unflatten(1, (3, 1)), nn.Flatten()), batch_size=5)
     model.partial_fit(X, Y)
-    with pytest.raises(InputError, match="has no nn.Linear with 3 outputs that could have 4"):
+    with pytest.raises(InputError, match=r"has no nn\.Linear with 3 outputs that could have 4"):
         model.partial_fit(X[:15], [0] * 10 + [7] * 5)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.n_samples_seen_ == 70

@@ -231,6 +231,13 @@ def test_a_torch_data_set_with_a_task_split():
     assert sorted(stream.train(0)[0][:, 0].tolist()) == [1, 4, 7, 10]
     with pytest.raises(InputError, match="in two tasks"):
         from_datasets(TensorDataset(x, y), TensorDataset(x, y), tasks=[[0, 1], [1, 2]])
+    for tasks, said in (
+        ([[4, 1], [0, 99]], "no sample is of class 99, which task 2 has"),
+        ([[4, 1], []], r"tasks are lists of their classes, such as \[\[0, 1\], \[2, 3\]\], not \[\]"),
+        ([0, 1], "tasks are lists of their classes, .*, not 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            from_datasets(TensorDataset(x, y), TensorDataset(x, y), tasks=tasks)
 
 
 def test_python_data_that_cannot_be_used():
@@ -281,3 +288,9 @@ def test_an_own_network(folder, tmp_path, monkeypatch):
             build(f"own_net_of_a_test:{name}", stream.setting)
     with pytest.raises(InputError, match="cannot import no_such_module"):
         RunConfig.resolve(f"folder:{folder}", "er", 0, net="no_such_module:f")
+
+
+def test_bytes_are_not_mixed_with_other_numbers() -> None:
+    samples = [(np.zeros((2, 3), dtype), np.array([0, 1]), 0) for dtype in (np.float32, np.uint8)]
+    with pytest.raises(InputError, match="train: some samples are bytes, from 0 to 255, and some are other numbers"):
+        from_samples(samples, samples[:1])
