@@ -83,4 +83,6 @@ def _outputs(net: nn.Module, setting: Setting) -> int:
     except RuntimeError as error:
         raise InputError(f"{type(net).__name__} does not take samples of shape {setting.shape}: {error}") from None
     net.train(was_training)
+    if len(shape) != 2:
+        raise InputError(f"{type(net).__name__} gives {tuple(shape)} for 2 samples, not a number per sample and label")
     return int(shape[1])

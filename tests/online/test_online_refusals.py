@@ -291,3 +291,9 @@ def test_threads_may_ask_for_one_while_labels_and_features_come_and_fit_begins_a
     reader.join(30)
     assert not reader.is_alive()
     assert not wrong
+
+
+def test_a_network_that_gives_one_number_per_sample():
+    net = nn.Sequential(nn.Linear(6, 1), nn.Flatten(0))
+    with pytest.raises(InputError, match=r"Sequential gives \(2,\) for 2 samples, not a number per sample and label"):
+        OnlineClassifier(net).partial_fit(X, Y)
