@@ -106,8 +106,9 @@ def test_what_a_run_repeats_is_told_from_afar(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(ray_task, "EVERY", 0.0)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "token").touch()  # the store is here, and not where another run of this may have left its result
     config, board = RunConfig.resolve("split-digits", "gdumb", 0, tasks=2, samples=20), Silent()
-    ray_task.work(ray_task.Job(str(tmp_path), "none", str(tmp_path), {}, RunOptions()), [(7, config)], board)
+    ray_task.work(ray_task.Job(str(tmp_path), "token", str(tmp_path), {}, RunOptions()), [(7, config)], board)
     told = [news for news in board.heard if len(news) == 4]
     assert [news[:3] for news in told[:1]] == [(7, 2, 4)]
     there = ray_cluster.Board()
