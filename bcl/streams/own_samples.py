@@ -10,6 +10,7 @@ import numpy as np
 
 from bcl.data.dataset import Array, TaskedDataset
 from bcl.errors import InputError, UserError, first_line
+from bcl.streams.kinds import plain
 from bcl.streams.own import OwnBenchmark, finite_float32, from_tasked, number_classes
 from bcl.streams.packing import Packing
 from bcl.streams.variation import Variation
@@ -111,7 +112,7 @@ def _from(
     for classes in tasks or ():
         if isinstance(classes, str) or not isinstance(classes, Iterable) or not [*classes]:
             raise InputError(f"tasks are lists of their classes, such as [[0, 1], [2, 3]], not {classes!r}")
-    task_of = {_plain(c): t for t, classes in enumerate(tasks or ()) for c in classes}
+    task_of = {plain(c): t for t, classes in enumerate(tasks or ()) for c in classes}
     if len(task_of) != sum(len(classes) for classes in tasks or ()):
         raise InputError("a class is in two tasks; use from_samples, which takes the task of every sample")
     kind = {"dtype": read.x.dtype} if isinstance(read.x, Packing) and read.x.dtype == "int64" else {}
@@ -181,20 +182,15 @@ def _assigned(triples: Triples, task_of: Mapping[Hashable, int] | None, missing:
             continue
         labels = np.asarray(y)
         if labels.ndim == 0:
-            if _plain(y) in task_of:
-                missing.pop(_plain(y), None)
-                yield x, y, task_of[_plain(y)]
+            if plain(y) in task_of:
+                missing.pop(plain(y), None)
+                yield x, y, task_of[plain(y)]
             continue
-        known = np.array([_plain(label) in task_of for label in labels], dtype=bool)
+        known = np.array([plain(label) in task_of for label in labels], dtype=bool)
         for label in np.unique(labels[known]) if missing else ():
-            missing.pop(_plain(label), None)
+            missing.pop(plain(label), None)
         if known.any():
-            yield np.asarray(x)[known], labels[known], [task_of[_plain(label)] for label in labels[known]]
-
-
-def _plain(label: Any) -> Any:
-    """A number of numpy's or torch's as Python's own."""
-    return label.item() if hasattr(label, "item") else label
+            yield np.asarray(x)[known], labels[known], [task_of[plain(label)] for label in labels[known]]
 
 
 def _gather(split: str, triples: Triples, dtype: str | None) -> tuple[Array, Array, Array]:
